@@ -1,0 +1,40 @@
+//! An id for every command and subcommand, to match on.
+//!
+//! For: exhaustive matches in the node, so that a new command asks everywhere what to do with it.
+//! Not here: any fact about a command (`spec`).
+
+macro_rules! command_ids {
+    ($($id:ident,)*) => {
+        /// A command or subcommand; the name says which.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[expect(missing_docs, reason = "each is documented by the summary in its specification")]
+        pub enum CommandId {
+            $($id,)*
+        }
+
+        impl CommandId {
+            /// All of them, in order.
+            pub const ALL: &[Self] = &[$(Self::$id,)*];
+        }
+    };
+}
+
+command_ids! {
+    Get, Set, SetNx, SetEx, PSetEx, GetSet, GetDel, GetEx, MGet, MSet, MSetNx, Append, StrLen, GetRange,
+    SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs, Del, Unlink, Exists, Touch, Type,
+    Expire, PExpire, ExpireAt, PExpireAt, Ttl, PTtl, ExpireTime, PExpireTime, Persist, Rename, RenameNx,
+    Copy, RandomKey, Keys, Scan, Object, ObjectEncoding, ObjectFreq, ObjectIdletime, ObjectRefcount,
+    ObjectHelp, Dump, Restore, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
+    ClientInfo, ClientList, ClientSetname, ClientGetname, ClientSetinfo, ClientKill, ClientNoEvict,
+    ClientNoTouch, ClientReply, ClientPause, ClientUnpause, ClientUnblock, ClientTracking,
+    ClientTrackinginfo, ClientCaching, ClientGetredir, ClientHelp, Command, CommandCount, CommandInfo,
+    CommandDocs, CommandList, CommandGetkeys, CommandGetkeysandflags, CommandHelp, Info, Config,
+    ConfigGet, ConfigSet, ConfigResetstat, ConfigRewrite, ConfigHelp, DbSize, FlushDb, FlushAll, Time,
+    Shutdown, Lolwut, Wait, ReadOnly, ReadWrite, Asking, Memory, MemoryUsage, MemoryDoctor, MemoryStats,
+    MemoryPurge, MemoryHelp, Slowlog, SlowlogGet, SlowlogLen, SlowlogReset, SlowlogHelp, Latency,
+    LatencyDoctor, LatencyGraph, LatencyHistogram, LatencyHistory, LatencyLatest, LatencyReset, LatencyHelp, Debug, Cluster, ClusterInfo, ClusterMyid, ClusterNodes, ClusterSlots,
+    ClusterShards, ClusterKeyslot, ClusterCountkeysinslot, ClusterGetkeysinslot, ClusterMeet,
+    ClusterForget, ClusterLinks, ClusterCountFailureReports, ClusterReplicas, ClusterSlaves, ClusterHelp,
+    Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
+    KorumWeight, KorumConsistency, KorumPeer, KorumPart, KorumClear, KorumHelp,
+}

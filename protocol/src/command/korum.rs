@@ -1,0 +1,43 @@
+//! `KORUM`: what operators ask of the cluster and tell it.
+//!
+//! For: the facts of the family, as data.
+//! Not here: parsing options and executing: the node's `admin` does both.
+
+commands! {
+    /// The commands of this family.
+    pub(super) static COMMANDS: Korum;
+
+    Korum "korum" -2 [] [] "0.1.0" "Depends on the subcommand"
+        "Asks and changes a Korum cluster" { .subcommands(KORUM) };
+}
+
+commands! {
+    static KORUM: Korum;
+
+    KorumMap "korum|map" -2 [LOADING STALE] [] "0.1.0" "O(N) with N nodes and partitions"
+        "Returns the map of the cluster";
+    KorumStatus "korum|status" -2 [LOADING STALE] [] "0.1.0" "O(N) with N nodes"
+        "Describes nodes, partitions and what moves";
+    KorumExplain "korum|explain" 3 [LOADING STALE] [] "0.1.0" "O(N) with N nodes"
+        "Explains where a key lives and why";
+    KorumPlan "korum|plan" -2 [LOADING STALE] [] "0.1.0" "O(N) with N partitions"
+        "Shows what would move when nodes are added or removed";
+    KorumDrain "korum|drain" -2 [ADMIN NOSCRIPT STALE] [] "0.1.0" "O(1), the moves take longer"
+        "Moves everything off a node, then lets it leave";
+    KorumForget "korum|forget" 3 [ADMIN NOSCRIPT STALE] [] "0.1.0" "O(1)"
+        "Removes a node that is gone";
+    KorumReplication "korum|replication" -2 [ADMIN NOSCRIPT STALE] [] "0.1.0" "O(1), the moves take longer"
+        "Returns or sets the number of copies of every partition";
+    KorumWeight "korum|weight" -3 [ADMIN NOSCRIPT STALE] [] "0.1.0" "O(1), the moves take longer"
+        "Returns or sets the share of a node";
+    KorumConsistency "korum|consistency" -2 [NOSCRIPT LOADING STALE] [] "0.1.0" "O(1)"
+        "Returns or sets what a write waits for";
+    KorumPeer "korum|peer" 2 [LOADING STALE] [] "0.1.0" "O(1)"
+        "Returns the peer address of this node, for a node that joins";
+    KorumPart "korum|part" -4 [READONLY] [] "0.1.0" "O(N) with N keys of the partition"
+        "Asks one partition; internal";
+    KorumClear "korum|clear" 3 [WRITE] [] "0.1.0" "O(N) with N keys of the partition"
+        "Empties one partition; internal";
+    KorumHelp "korum|help" 2 [LOADING STALE] [] "0.1.0" "O(1)"
+        "Describes the subcommands";
+}

@@ -1,0 +1,36 @@
+//! Commands: their names, shapes and arguments, before anything is executed.
+//!
+//! For: finding a command by its name, checking its arity, finding its keys, describing it.
+//! Not here: executing (the node's `command`), where it runs (the node's `dispatch`).
+//!
+//! A new family is a new file beside [`string`], listed in [`table`]; a new command is an entry of
+//! two lines there and a name in [`id`].
+
+mod bits;
+pub mod flags;
+pub mod id;
+mod tips;
+#[macro_use]
+pub mod spec;
+pub mod table;
+// The families, as data.
+pub mod cluster;
+pub mod connection;
+pub mod key;
+pub mod korum;
+pub mod server;
+pub mod string;
+// What is done with them.
+pub mod args;
+pub mod glob;
+pub mod introspect;
+pub mod keys;
+pub mod resolve;
+
+pub use args::{ArgsError, Cursor};
+pub use flags::{Categories, Flags, KeyFlags};
+pub use id::CommandId;
+pub use keys::{KeysError, key_positions};
+pub use resolve::{ResolveError, resolve};
+pub use spec::{CommandSpec, Group, KeySpec};
+pub use table::lookup;
