@@ -1,0 +1,116 @@
+//! Collects the figures of one moment.
+//!
+//! For: filling what `info`, `status` and `CLUSTER LINKS` show from the running node.
+//! Not here: how they are shown.
+
+use std::sync::Arc;
+
+use korum_protocol::map::View;
+
+use super::info::InfoSnapshot;
+use super::process;
+use super::status::{self, NodeState};
+use crate::command::cluster::Link;
+use crate::command::memory::MemoryFigures;
+use crate::config::live::POLICIES;
+use crate::dispatch::Port;
+use crate::net::session::PortKind;
+use crate::node::Node;
+use crate::replication::primary::Stage;
+use crate::store::Role;
+
+/// What the node knows beside the map.
+#[must_use]
+pub fn state(node: &Arc<Node>, view: &View) -> NodeState {
+    let now = node.clock().now();
+    let lease = node.cluster().lease();
+    let mut state = NodeState {
+        me: node.id(),
+        lease_left: lease.is_valid(now).then(|| lease.until().since(now)),
+        term: node.cluster().term(),
+        leader: node.cluster().leader(),
+        ..NodeState::default()
+    };
+    for link in node.links().all() {
+        state.lag_effects = state.lag_effects.max(link.unacknowledged());
+    }
+    if view.table.rows.iter().any(|row| row.holders != row.replica_set) {
+        node.store().for_each(|_, partition| {
+            let Some(primary) = partition.as_primary() else { return };
+            let is_streaming = |stage: &Stage| matches!(stage, Stage::Streaming { .. });
+            state.streaming += primary.copies.iter().filter(|copy| is_streaming(&copy.stage)).count();
+        });
+    }
+    (state.streamed_bytes, state.streamed_keys) = node.streamed();
+    state
+}
+
+/// Open replication links.
+#[must_use]
+pub fn links(node: &Node) -> Vec<Link> {
+    let link = |link: &Arc<crate::replication::link::Link>| Link {
+        outgoing: true,
+        node: link.peer,
+        created_ms: 0,
+        send_buffer_allocated: link.pending_bytes(),
+        send_buffer_used: link.pending_bytes(),
+    };
+    node.links().all().iter().map(link).collect()
+}
+
+/// What `MEMORY STATS` shows.
+#[must_use]
+pub fn memory(node: &Node) -> MemoryFigures {
+    let process = process::figures();
+    let (resident, resident_peak) = (process.resident_bytes, process.resident_peak_bytes);
+    let mut figures = MemoryFigures { resident, resident_peak, ..MemoryFigures::default() };
+    node.store().for_each(|_, partition| {
+        figures.data += partition.keyspace.memory_bytes() as u64;
+        figures.keys += partition.keyspace.len() as u64;
+    });
+    figures
+}
+
+/// Everything that `INFO` shows; `keys` is what `DBSIZE` says on this port.
+#[must_use]
+pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
+    let view = node.view();
+    let (mut data_bytes, mut expiring_keys) = (0, 0);
+    node.store().for_each(|_, partition| {
+        data_bytes += partition.keyspace.memory_bytes() as u64;
+        if matches!(partition.role, Role::Primary(_)) {
+            expiring_keys += partition.keyspace.expires_len() as u64;
+        }
+    });
+    let (map, network) = (&view.map, &node.config().network);
+    let port = if port == Port::Cluster { PortKind::Cluster } else { PortKind::Client };
+    InfoSnapshot {
+        port,
+        tcp_port: if port == PortKind::Cluster { network.cluster_port } else { network.port },
+        run_id: node.run_id(),
+        uptime: node.uptime(),
+        wall_us: node.clock().wall_us(),
+        threads: usize::from(node.config().limits.threads),
+        config_file: String::new(),
+        process: process::figures(),
+        totals: node.stats.totals(),
+        clients: node.clients.len(),
+        blocked_clients: node.clients.blocked(),
+        maxclients: node.live.maxclients(),
+        data_bytes,
+        data_peak_bytes: data_bytes,
+        maxmemory: node.live.maxmemory(),
+        maxmemory_policy: POLICIES[node.live.policy()],
+        backlog_bytes: 0,
+        keys,
+        expiring_keys,
+        mean_ttl_ms: 0,
+        counts: status::count(&view, node.id()),
+        partitions: map.partitions,
+        replication: map.replication,
+        nodes: (map.nodes.len(), map.nodes.values().filter(|record| record.is_up()).count()),
+        epoch: map.epoch,
+        lost_total: map.lost_total,
+        state: state(node, &view),
+    }
+}

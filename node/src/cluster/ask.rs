@@ -1,0 +1,159 @@
+//! Requests to the leader, wherever it is.
+//!
+//! For: finding the leader, and proposing from any node.
+//! Not here: answering (`control`), when to propose what.
+//! Rule: an outcome that is unknown is said to be unknown.
+
+use std::time::Duration;
+
+use korum_protocol::id::{Epoch, NodeId};
+use korum_protocol::map::{MapChange, Refusal};
+use korum_protocol::peer::message::{ControlReply, ControlRequest, LeaderHint, Purpose};
+use korum_protocol::peer::wire::{decode, encode};
+use tokio::time::sleep;
+
+use super::control;
+use super::join::peer_port;
+use super::raft::ProposeError;
+use super::shared::{Shared, lock};
+use crate::net::peer::RpcError;
+
+/// Pause between attempts while nobody leads: a small part of an election.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Longest time for one attempt at a proposal; Raft's own limit is below it.
+const ATTEMPT: Duration = Duration::from_secs(3);
+/// Longest time to ask one node who leads.
+const WHO_LEADS: Duration = Duration::from_millis(250);
+
+/// Why the leader did not answer.
+#[derive(Debug)]
+pub(super) enum NoAnswer {
+    /// Nothing was done.
+    NotDone,
+    /// The request may have been carried out.
+    Unknown(String),
+}
+
+/// One attempt to ask whoever leads.
+pub(super) async fn ask_leader(
+    shared: &Shared,
+    request: ControlRequest,
+    limit: Duration,
+) -> Result<ControlReply, NoAnswer> {
+    let hinted = lock(&shared.hint).clone();
+    let known = *shared.consensus.leader().borrow();
+    let target = match (hinted, known) {
+        // A node that was just asked knows better than this one, until this one hears of another leader.
+        (Some((node, address)), known) if known.is_none() || known == Some(node) => Some((node, address)),
+        (_, Some(leader)) => {
+            *lock(&shared.hint) = None;
+            Some((leader, shared.rpc.address_of(leader).unwrap_or_default()))
+        }
+        (_, None) => None,
+    };
+    let Some((leader, address)) = target else { return Err(NoAnswer::NotDone) };
+    let reply = if leader == shared.me() {
+        control::answer(shared, leader, request).await
+    } else {
+        match exchange(shared, leader, &address, request, limit).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                *lock(&shared.hint) = None;
+                return Err(if error.is_unknown() {
+                    NoAnswer::Unknown(error.to_string())
+                } else {
+                    NoAnswer::NotDone
+                });
+            }
+        }
+    };
+    let hint = match &reply {
+        ControlReply::NotLeader(hint)
+        | ControlReply::Heartbeat(korum_protocol::peer::message::HeartbeatReply::NotLeader(hint)) => hint,
+        _ => return Ok(reply),
+    };
+    follow(shared, leader, hint);
+    Ok(reply)
+}
+
+fn follow(shared: &Shared, asked: NodeId, hint: &LeaderHint) {
+    let next = match (hint.leader, &hint.address) {
+        (Some(leader), Some(address)) if leader != asked => Some((leader, address.clone())),
+        _ => None,
+    };
+    *lock(&shared.hint) = next;
+}
+
+async fn exchange(
+    shared: &Shared,
+    target: NodeId,
+    address: &str,
+    request: ControlRequest,
+    limit: Duration,
+) -> Result<ControlReply, RpcError> {
+    let reply = shared.rpc.call(target, address, Purpose::Control, encode(&request), limit).await?;
+    decode(&reply).map_err(|error| RpcError::Broken(crate::net::peer::PeerError::Protocol(error.to_string())))
+}
+
+/// Asks the nodes of the map, and the seeds, who leads; stops at the first that knows.
+pub(super) async fn find_leader(shared: &Shared) {
+    let nodes: Vec<NodeId> =
+        shared.view().map(|view| view.map.nodes.keys().copied().collect()).unwrap_or_default();
+    let others = nodes.into_iter().filter(|node| *node != shared.me());
+    for (node, address) in others.filter_map(|node| Some((node, shared.rpc.address_of(node)?))) {
+        if let Ok(ControlReply::NotLeader(hint)) =
+            exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await
+            && hint.leader.is_some_and(|leader| leader != shared.me())
+        {
+            return *lock(&shared.hint) = hint.leader.zip(hint.address);
+        }
+        if shared.consensus.leader().borrow().is_some() {
+            return;
+        }
+    }
+    // Seeds are asked by address: whoever answers tells its id, and both sides learn the other's new address.
+    for seed in &shared.seeds {
+        let Ok(seed) = peer_port(seed).await else { continue };
+        if let Ok(connection) =
+            crate::net::peer::dial(&shared.local, &seed, None, Purpose::Control, WHO_LEADS).await
+        {
+            shared.rpc.learn(connection.peer.node, &seed);
+        }
+    }
+}
+
+/// Proposes a change to whoever leads.
+pub(super) async fn propose(
+    shared: &Shared,
+    change: MapChange,
+    deadline: Duration,
+) -> Result<Epoch, ProposeError> {
+    let end = shared.clock.now() + deadline;
+    // An earlier attempt whose outcome is unknown. Changes are conditional, so that trying again is safe.
+    let mut unknown: Option<String> = None;
+    loop {
+        let left = Duration::from_nanos(end.0.saturating_sub(shared.clock.now().0));
+        if left.is_zero() {
+            return Err(match unknown {
+                Some(reason) => ProposeError::Unknown(reason),
+                None => ProposeError::NotLeader { leader: *shared.consensus.leader().borrow() },
+            });
+        }
+        let request = ControlRequest::Propose(change.clone());
+        match ask_leader(shared, request, left.min(ATTEMPT)).await {
+            Ok(ControlReply::Proposed { epoch }) => return Ok(epoch),
+            Ok(ControlReply::Refused(refusal)) => {
+                return Err(match (unknown, &refusal) {
+                    (Some(reason), Refusal::Outdated { reason: now, .. }) => {
+                        ProposeError::Unknown(format!("{reason}; a second attempt was answered: {now}"))
+                    }
+                    _ => ProposeError::Refused(refusal),
+                });
+            }
+            Ok(ControlReply::Unknown(reason)) | Err(NoAnswer::Unknown(reason)) => unknown = Some(reason),
+            Ok(ControlReply::NotLeader(_)) if lock(&shared.hint).is_some() => continue,
+            Ok(_) | Err(NoAnswer::NotDone) => {}
+        }
+        sleep(PAUSE.min(left)).await;
+    }
+}

@@ -1,0 +1,170 @@
+//! A node's signs of life.
+//!
+//! For: heartbeats to the leader, the lease that they earn, and registering a run that the map does not know.
+//! Not here: the leader's answers (`control`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use korum_protocol::id::{Epoch, Incarnation};
+use korum_protocol::map::MapChange;
+use korum_protocol::peer::message::{ControlReply, ControlRequest, Heartbeat, HeartbeatReply};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::Standing;
+use super::ask::{ask_leader, find_leader, propose};
+use super::shared::{Shared, lock};
+
+/// Shortest time between two heartbeats, however many reasons there are to send one.
+const GAP: Duration = Duration::from_millis(10);
+/// Longest time to register.
+const REGISTER: Duration = Duration::from_secs(3);
+/// Heartbeats in vain before the other nodes are asked who leads.
+const LOST_AFTER: u32 = 3;
+
+/// Heartbeats for ever.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut leader = shared.consensus.leader();
+    let mut views = shared.consensus.views();
+    let mut membership_epoch = Epoch(0);
+    let mut in_vain = 0;
+    loop {
+        let next = Instant::now() + shared.timing.heartbeat;
+        if *shared.standing.borrow() == Standing::Left {
+            return;
+        }
+        match beat(&shared).await {
+            Outcome::Heard => in_vain = 0,
+            Outcome::Again => continue,
+            Outcome::Unheard => in_vain += 1,
+        }
+        if in_vain >= LOST_AFTER && !shared.leads() {
+            in_vain = 0;
+            find_leader(&shared).await;
+        }
+        sleep(GAP).await;
+        loop {
+            tokio::select! {
+                biased;
+                () = shared.beat.notified() => break,
+                changed = leader.changed() => match changed {
+                    Ok(()) => break,
+                    Err(_) => return,
+                },
+                changed = views.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    // A leader admits and promotes whom it knows to be up to date.
+                    let now = views.borrow_and_update().as_ref().map(|view| view.map.membership_epoch);
+                    if now.is_some_and(|now| now != membership_epoch) {
+                        membership_epoch = now.unwrap_or_default();
+                        break;
+                    }
+                }
+                () = sleep_until(next) => break,
+            }
+        }
+    }
+}
+
+enum Outcome {
+    Heard,
+    Again,
+    Unheard,
+}
+
+async fn beat(shared: &Arc<Shared>) -> Outcome {
+    let sent_at = shared.clock.now();
+    let incarnation = shared.local.incarnation();
+    let request = ControlRequest::Heartbeat(Heartbeat {
+        node: shared.me(),
+        incarnation,
+        epoch: shared.view().map_or(Epoch(0), |view| view.map.epoch),
+        evidence: lock(&shared.evidence).recent(sent_at),
+    });
+    // A lost answer must leave time for two more attempts within the lease.
+    let limit = shared.timing.lease / 3;
+    let Ok(ControlReply::Heartbeat(reply)) = ask_leader(shared, request, limit).await else {
+        return Outcome::Unheard;
+    };
+    match reply {
+        HeartbeatReply::Granted { lease_ms, .. } => {
+            // An answer can promise no more than this node would ever grant.
+            let duration = Duration::from_millis(lease_ms.into()).min(shared.timing.lease);
+            shared.lease.extend(sent_at, duration);
+            stand(shared, Standing::Serving);
+            Outcome::Heard
+        }
+        HeartbeatReply::NotLeader(_) => {
+            if lock(&shared.hint).is_some() {
+                shared.beat.notify_one();
+            }
+            Outcome::Unheard
+        }
+        HeartbeatReply::NotConfirmed => {
+            sleep(GAP).await;
+            Outcome::Heard
+        }
+        HeartbeatReply::MarkedDown { known } => {
+            tracing::warn!(%incarnation, %known, "the cluster marked this run of the node down: it begins a new one");
+            if !begin_incarnation(shared, known).await {
+                return Outcome::Heard;
+            }
+            register(shared).await
+        }
+        HeartbeatReply::NotRegistered => register(shared).await,
+        HeartbeatReply::Unknown => {
+            shared.lease.revoke(shared.clock.now());
+            stand(shared, Standing::Forgotten);
+            Outcome::Heard
+        }
+    }
+}
+
+/// A newer run of the same process: what it held belongs to others now.
+async fn begin_incarnation(shared: &Arc<Shared>, known: Incarnation) -> bool {
+    shared.lease.revoke(shared.clock.now());
+    stand(shared, Standing::Registering);
+    let on_disk = Arc::clone(shared);
+    let begun = tokio::task::spawn_blocking(move || {
+        lock(&on_disk.identity).as_mut().map(|identity| identity.begin_incarnation(known))
+    });
+    match begun.await {
+        Ok(Some(Ok(incarnation))) => {
+            shared.local.set_incarnation(incarnation);
+            (shared.callbacks.on_reincarnation)(incarnation);
+            true
+        }
+        Ok(Some(Err(error))) => {
+            tracing::error!(%error, "cannot begin a new incarnation: the data directory is not writable");
+            false
+        }
+        Ok(None) | Err(_) => false,
+    }
+}
+
+async fn register(shared: &Shared) -> Outcome {
+    stand(shared, Standing::Registering);
+    let change = MapChange::Register { node: shared.me(), registration: shared.registration() };
+    match propose(shared, change, REGISTER).await {
+        Ok(epoch) => {
+            tracing::info!(incarnation = %shared.local.incarnation(), %epoch, "registered");
+            Outcome::Again
+        }
+        Err(error) => {
+            tracing::warn!(%error, "cannot register yet");
+            Outcome::Heard
+        }
+    }
+}
+
+fn stand(shared: &Shared, standing: Standing) {
+    shared.standing.send_if_modified(|known| {
+        let changed = *known != standing && *known != Standing::Left;
+        if changed {
+            *known = standing;
+        }
+        changed
+    });
+}

@@ -1,0 +1,146 @@
+//! Becoming part of a cluster that exists.
+//!
+//! For: from a list of addresses, of peer or client ports, to a join that the leader agreed to.
+//! Not here: the leader's side (`control`).
+
+use std::time::Duration;
+
+use korum_protocol::id::Epoch;
+use korum_protocol::map::Registration;
+use korum_protocol::peer::message::{ControlReply, ControlRequest, Purpose, kind};
+use korum_protocol::peer::wire::{decode, encode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+
+use crate::env::Clock;
+use crate::env::transport::TcpStream;
+use crate::net::peer::{LocalPeer, dial};
+
+/// Longest time for one address to tell what it is.
+const SEED: Duration = Duration::from_secs(1);
+/// Longest time for a leader to agree: it dials back and waits for a commit.
+const JOIN: Duration = Duration::from_secs(5);
+/// Pause between two rounds over all addresses.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Times that one node may point to another before the next address is tried.
+const HOPS_MAX: usize = 4;
+/// Longest answer of a client port to the question for its peer port, bytes.
+const ANSWER_BYTES_MAX: usize = 512;
+
+/// Asks the nodes at `seeds` in turn until one agrees; gives the epoch of the map that knows this node.
+pub(super) async fn join(
+    local: &LocalPeer,
+    seeds: &[String],
+    registration: &Registration,
+    clock: &Clock,
+    limit: Duration,
+) -> Result<Epoch, String> {
+    let end = clock.now() + limit;
+    loop {
+        let mut last = String::from("no address was given");
+        for seed in seeds {
+            match try_seed(local, seed, registration).await {
+                Ok(epoch) => return Ok(epoch),
+                Err(error) => last = format!("{seed}: {error}"),
+            }
+        }
+        if clock.now() >= end {
+            return Err(last);
+        }
+        tracing::info!(error = %last, "cannot join yet");
+        sleep(PAUSE).await;
+    }
+}
+
+async fn try_seed(local: &LocalPeer, seed: &str, registration: &Registration) -> Result<Epoch, String> {
+    let mut address = peer_port(seed).await?;
+    for _ in 0..HOPS_MAX {
+        let mut connection =
+            dial(local, &address, None, Purpose::Control, SEED).await.map_err(|error| error.to_string())?;
+        // From here on this node answers members of that cluster, as the leader's dial back and Raft need.
+        let cluster_id = connection.peer.cluster_id.ok_or("it is in no cluster yet")?;
+        local.set_cluster_id(cluster_id);
+        let request = ControlRequest::Join { node: local.node, registration: registration.clone() };
+        let exchange = async {
+            connection
+                .writer
+                .send(kind::REQUEST, &encode(&request))
+                .await
+                .map_err(|error| error.to_string())?;
+            let frame = connection.reader.read().await.map_err(|error| error.to_string())?;
+            let frame = frame.ok_or("it closed the connection")?;
+            decode::<ControlReply>(&frame.body).map_err(|error| error.to_string())
+        };
+        match timeout(JOIN, exchange).await.map_err(|_| "no answer to the request to join")?? {
+            ControlReply::Joined { epoch, .. } => return Ok(epoch),
+            ControlReply::NotLeader(hint) => {
+                address = hint.address.ok_or("the cluster has no leader at the moment")?
+            }
+            ControlReply::Refused(refusal) => return Err(refusal.to_string()),
+            ControlReply::Unknown(reason) => return Err(format!("the outcome is not known yet: {reason}")),
+            other => return Err(format!("an answer that does not belong there: {other:?}")),
+        }
+    }
+    Err("the nodes point to each other".into())
+}
+
+/// The peer port of the node at `seed`, which may be the address of its client port. Every client port answers a
+/// RESP command; a peer port takes it for a frame that is too long and closes the connection at once.
+pub(super) async fn peer_port(seed: &str) -> Result<String, String> {
+    let question = async {
+        let mut stream = TcpStream::connect(seed).await.map_err(|error| error.to_string())?;
+        let mut answer = Vec::new();
+        if stream.write_all(b"*2\r\n$5\r\nKORUM\r\n$4\r\nPEER\r\n").await.is_ok() {
+            let mut bytes = [0; ANSWER_BYTES_MAX];
+            while answer.len() < ANSWER_BYTES_MAX && !is_whole(&answer) {
+                match stream.read(&mut bytes).await {
+                    Ok(read) if read > 0 => answer.extend_from_slice(&bytes[..read]),
+                    _ => break,
+                }
+            }
+        }
+        Ok::<_, String>(answer)
+    };
+    let answer = timeout(SEED, question).await.map_err(|_| "no answer in time")??;
+    interpret(seed, &answer)
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let lines = if answer.starts_with(b"$") && !answer.starts_with(b"$-") { 2 } else { 1 };
+    answer.windows(2).filter(|pair| pair == b"\r\n").count() >= lines
+}
+
+fn interpret(seed: &str, answer: &[u8]) -> Result<String, String> {
+    let text = String::from_utf8_lossy(answer);
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    match first.as_bytes().first() {
+        None => Ok(seed.to_owned()),
+        Some(b'-') => Err(format!("its client port answers \"{}\": give a peer address", &first[1..])),
+        Some(b'$' | b'+') => {
+            let line = first.strip_prefix('+').or_else(|| lines.next()).unwrap_or_default();
+            let (host, port) = line.rsplit_once(':').ok_or("its client port does not know its peer port")?;
+            let host =
+                if host.is_empty() { seed.rsplit_once(':').map_or(seed, |(host, _)| host) } else { host };
+            Ok(format!("{host}:{port}"))
+        }
+        Some(_) => Err("something else than a node of this cluster answers".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_client_ports_lead_to_peer_ports() {
+        assert_eq!(interpret("a:1", b"$6\r\nb:1000\r\n"), Ok("b:1000".into()));
+        assert_eq!(interpret("a:1", b"$5\r\n:1000\r\n"), Ok("a:1000".into()));
+        assert_eq!(interpret("a:1", b""), Ok("a:1".into()));
+        assert!(interpret("a:1", b"-NOAUTH Authentication required.\r\n").unwrap_err().contains("NOAUTH"));
+        assert!(interpret("a:1", b"HTTP/1.1 400 Bad Request\r\n").is_err());
+        assert!(interpret("a:1", b"$-1\r\n").is_err());
+        assert!(interpret("a:1", &[0xff; 20]).is_err());
+        assert!(!is_whole(b"$6\r\nb:1000") && is_whole(b"$6\r\nb:1000\r\n") && is_whole(b"-ERR\r\n"));
+    }
+}

@@ -1,0 +1,123 @@
+//! openraft's own storage suite on our store, and what a damaged directory does.
+
+use std::sync::Arc;
+
+use openraft::StorageError;
+use openraft::storage::{RaftLogStorage, RaftLogStorageExt};
+use openraft::testing::{StoreBuilder, Suite};
+use proptest::prelude::*;
+
+use super::super::files::Directory;
+use super::super::log_store::LogStore;
+use super::super::state_machine::StateMachine;
+use super::super::types::TypeConfig;
+use super::super::writer::Writer;
+use super::*;
+
+struct Builder;
+
+impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Builder {
+    async fn build(&self) -> Result<(TempDir, LogStore, StateMachine), StorageError<u64>> {
+        let home = TempDir::new().expect("a temporary directory");
+        let directory = Directory::open(home.path()).expect("opens");
+        let (log, file) = directory.open_log().expect("opens");
+        let (writer, _thread) = Writer::start(directory, file, None).expect("starts");
+        let machine =
+            StateMachine::new(None, tokio::sync::watch::channel(None).0, writer.clone()).expect("is new");
+        Ok((home, LogStore::new(log, None, writer), machine))
+    }
+}
+
+#[test]
+fn openraft_suite_passes() {
+    Suite::test_all(Builder).expect("passes");
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+/// A directory as a node leaves it: a log of some changes, a vote.
+fn lived_in() -> (TempDir, Vec<(&'static str, Vec<u8>)>) {
+    let home = TempDir::new().unwrap();
+    runtime().block_on(async {
+        let node = start(&Arc::default(), home.path(), 1).await;
+        node.create(address_of(NodeId(1)), creation(1)).await.unwrap();
+        for round in 0..5 {
+            node.propose(setting("round", &round.to_string())).await.unwrap();
+        }
+        node.shutdown().await;
+    });
+    let read = |name| (name, std::fs::read(home.path().join("1/raft").join(name)).unwrap());
+    let files = vec![read("log"), read("vote")];
+    (home, files)
+}
+
+#[test]
+fn a_damaged_directory_opens_with_an_older_state_or_is_refused() {
+    let (_home, files) = lived_in();
+    proptest!(ProptestConfig::with_cases(24), |(
+        which in 0..2usize, at in any::<prop::sample::Index>(), flip in 0..=255u8, keep in any::<prop::sample::Index>()
+    )| {
+        let home = TempDir::new().unwrap();
+        let dir = home.path().join("1/raft");
+        std::fs::create_dir_all(&dir).unwrap();
+        for (index, (name, bytes)) in files.iter().enumerate() {
+            let mut bytes = bytes.clone();
+            if index == which {
+                let at = at.index(bytes.len());
+                bytes[at] ^= flip;
+                bytes.truncate(keep.index(bytes.len() + 1));
+            }
+            std::fs::write(dir.join(name), bytes).unwrap();
+        }
+        runtime().block_on(async {
+            let link = Arc::new(Link { from: NodeId(1), net: Arc::default() });
+            let Ok(node) = Consensus::open(Options::new(NodeId(1), dir.clone()), link).await else { return };
+            if let Some(view) = node.views().borrow().as_deref() {
+                let round = view.map.settings.get("round").map(String::as_str);
+                assert!(matches!(round, None | Some("0" | "1" | "2" | "3" | "4")));
+            }
+            node.shutdown().await;
+        });
+    });
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_acknowledged_any_more() {
+    let home = TempDir::new().unwrap();
+    let directory = Directory::open(home.path()).unwrap();
+    let (log, _file) = directory.open_log().unwrap();
+    let full = std::fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let (writer, thread) = Writer::start(directory, full, None).unwrap();
+    let mut store = LogStore::new(log, None, writer);
+    runtime().block_on(async {
+        let vote = openraft::Vote::new(1, 1);
+        store.save_vote(&vote).await.expect("the vote has its own file");
+        store
+            .blocking_append([openraft::Entry::<TypeConfig>::default()])
+            .await
+            .expect_err("the disk is full");
+        store.save_vote(&vote).await.expect_err("the log is not what Raft believes");
+    });
+    drop(store);
+    thread.join().expect("ends when nobody can ask it any more");
+}
+
+#[test]
+fn a_log_without_the_snapshot_it_needs_is_refused() {
+    let home = TempDir::new().unwrap();
+    let dir = home.path().join("1/raft");
+    runtime().block_on(async {
+        let node = start(&Arc::default(), home.path(), 1).await;
+        node.create(address_of(NodeId(1)), creation(1)).await.unwrap();
+        for round in 0..1_300 {
+            node.propose(setting("round", &round.to_string())).await.unwrap();
+        }
+        node.shutdown().await;
+        std::fs::remove_file(dir.join("snapshot")).unwrap();
+        let link = Arc::new(Link { from: NodeId(1), net: Arc::default() });
+        let error = Consensus::open(Options::new(NodeId(1), dir), link).await.err().expect("is refused");
+        assert!(error.to_string().contains("snapshot"), "{error}");
+    });
+}

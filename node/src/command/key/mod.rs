@@ -1,0 +1,119 @@
+//! Keys, whatever they hold.
+//!
+//! For: deleting, counting, renaming, copying.
+//! Next: `expire` sets deadlines, `object` looks inside, `dump` carries values to other servers.
+
+use super::args::{is, small_integer};
+use super::{Call, SYNTAX_ERROR};
+
+pub mod crc64;
+pub mod dump;
+pub mod expire;
+pub mod lzf;
+pub mod object;
+pub mod rdb;
+
+#[cfg(test)]
+mod tests;
+
+pub use dump::{dump, restore};
+pub use expire::{expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl};
+pub use object::{OBJECT_HELP, memory_usage, object_encoding, object_freq, object_idletime, object_refcount};
+
+/// `DEL key …`
+pub fn del(call: &mut Call<'_>) {
+    let deleted = (1..call.args.len()).filter(|&index| call.delete(call.place(index))).count();
+    call.reply.integer(deleted as i64);
+}
+
+/// `UNLINK key …`: as `DEL`; large values are always dropped elsewhere.
+pub fn unlink(call: &mut Call<'_>) {
+    del(call);
+}
+
+/// `EXISTS key …`: a key named twice counts twice.
+pub fn exists(call: &mut Call<'_>) {
+    let found = (1..call.args.len()).filter(|&index| call.look(call.place(index)).is_some()).count();
+    call.reply.integer(found as i64);
+}
+
+/// `TOUCH key …`
+pub fn touch(call: &mut Call<'_>) {
+    let found = (1..call.args.len()).filter(|&index| call.read(call.place(index)).is_some()).count();
+    call.reply.integer(found as i64);
+}
+
+/// `TYPE key`
+pub fn type_(call: &mut Call<'_>) {
+    let name = call.look(call.place(1)).map_or("none", |entry| entry.value().type_name());
+    call.reply.simple(name);
+}
+
+/// `RENAME key newkey`
+pub fn rename(call: &mut Call<'_>) {
+    rename_if(call, false);
+}
+
+/// `RENAMENX key newkey`
+pub fn renamenx(call: &mut Call<'_>) {
+    rename_if(call, true);
+}
+
+fn rename_if(call: &mut Call<'_>, if_missing: bool) {
+    let (source, target) = (call.place(1), call.place(2));
+    if call.look(source).is_none() {
+        return call.reply.error("ERR no such key");
+    }
+    if source.key != target.key {
+        if if_missing && call.look(target).is_some() {
+            return call.reply.integer(0);
+        }
+        let entry = call.keyspace.take(source).expect("it was just seen");
+        call.effects.delete(source);
+        let deadline = entry.deadline_ms();
+        call.put_value(target, entry.into_value(), deadline);
+        if if_missing {
+            return call.reply.integer(1);
+        }
+    } else if if_missing {
+        return call.reply.integer(0);
+    }
+    call.reply.ok();
+}
+
+/// `COPY source destination [DB 0] [REPLACE]`
+pub fn copy(call: &mut Call<'_>) {
+    call.answer(|call| {
+        let mut replace = false;
+        let mut index = 3;
+        while let Some(option) = call.args.get(index) {
+            if is(option, "replace") {
+                replace = true;
+            } else if is(option, "db")
+                && let Some(database) = call.args.get(index + 1)
+            {
+                if small_integer(database)? != 0 {
+                    return Err("ERR DB index is out of range".into());
+                }
+                index += 1;
+            } else {
+                return Err(SYNTAX_ERROR.into());
+            }
+            index += 1;
+        }
+        let (source, target) = (call.place(1), call.place(2));
+        if source.key == target.key {
+            return Err("ERR source and destination objects are the same".into());
+        }
+        let copy = call.read(source).map(|entry| (entry.to_value(), entry.deadline_ms()));
+        let copied = match copy {
+            Some((value, deadline)) if replace || call.look(target).is_none() => {
+                call.put_value(target, value, deadline);
+                true
+            }
+            _ => false,
+        };
+        call.reply.integer(i64::from(copied));
+        Ok(())
+    });
+}

@@ -1,0 +1,93 @@
+//! How a key is kept.
+//!
+//! For: the subcommands of `OBJECT`, and `MEMORY USAGE`. Argument 2 is the key.
+
+use crate::command::args::{integer, is};
+use crate::command::{Call, SYNTAX_ERROR};
+use crate::store::keyspace::seconds;
+use crate::store::{Entry, StringRef, ValueRef};
+
+/// Integers below this are shared in Redis, so that their count of references says "many".
+const SHARED_INTEGERS: i64 = 10_000;
+
+/// What `OBJECT HELP` lists.
+pub const OBJECT_HELP: &[&str] = &[
+    "ENCODING <key>",
+    "    Return the kind of internal representation used in order to store the value",
+    "    associated with a <key>.",
+    "FREQ <key>",
+    "    Return the access frequency index of the <key>. The returned integer is",
+    "    proportional to the logarithm of the recent access frequency of the key.",
+    "IDLETIME <key>",
+    "    Return the idle time of the <key>, that is the approximated number of",
+    "    seconds elapsed since the last access to the key.",
+    "REFCOUNT <key>",
+    "    Return the number of references of the value associated with the specified",
+    "    <key>.",
+];
+
+/// The entry of argument 2, or a null answer.
+fn object<'c>(call: &'c mut Call<'_>) -> Option<&'c Entry> {
+    let place = call.place(2);
+    if call.look(place).is_none() {
+        call.reply.null();
+    }
+    // What was expired is gone by now, or hidden.
+    call.keyspace.peek(place.key, call.now_ms)
+}
+
+/// `OBJECT ENCODING key`
+pub fn object_encoding(call: &mut Call<'_>) {
+    if let Some(encoding) = object(call).map(|entry| entry.value().encoding()) {
+        call.reply.bulk(encoding.as_bytes());
+    }
+}
+
+/// `OBJECT REFCOUNT key`
+pub fn object_refcount(call: &mut Call<'_>) {
+    let count = object(call).map(|entry| match entry.value() {
+        ValueRef::String(StringRef::Integer(0..SHARED_INTEGERS)) => i64::from(i32::MAX),
+        ValueRef::String(_) => 1,
+    });
+    if let Some(count) = count {
+        call.reply.integer(count);
+    }
+}
+
+/// `OBJECT IDLETIME key`: seconds since the last access.
+pub fn object_idletime(call: &mut Call<'_>) {
+    let now = seconds(call.now_ms);
+    if let Some(access) = object(call).map(Entry::access) {
+        call.reply.integer(i64::from(now.saturating_sub(access)));
+    }
+}
+
+/// `OBJECT FREQ key`: an error, while no eviction policy counts accesses.
+pub fn object_freq(call: &mut Call<'_>) {
+    if object(call).is_some() {
+        call.reply.error(
+            "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
+             switching between policies at runtime LRU and LFU data will take some time to adjust.",
+        );
+    }
+}
+
+/// `MEMORY USAGE key [SAMPLES count]`: an estimate; a string needs no samples.
+pub fn memory_usage(call: &mut Call<'_>) {
+    let options = (call.args.len(), call.args.get(3), call.args.get(4));
+    let is_valid = match options {
+        (3, ..) => true,
+        (5, Some(word), Some(count)) if is(word, "samples") => match integer(count) {
+            Ok(count) if count >= 0 => true,
+            Ok(_) => false,
+            Err(text) => return call.reply.error(&text),
+        },
+        _ => false,
+    };
+    if !is_valid {
+        return call.reply.error(SYNTAX_ERROR);
+    }
+    if let Some(bytes) = object(call).map(Entry::memory_bytes) {
+        call.reply.integer(bytes as i64);
+    }
+}

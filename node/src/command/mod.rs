@@ -1,0 +1,147 @@
+//! Commands, one family a file.
+//!
+//! For: what each command does to the keys of one partition, and what it answers.
+//! Not here: names, arity and where keys stand (`protocol::command`), routing (`dispatch`), the
+//! structure of the data (`store`).
+//!
+//! A command changes keys only through the methods of [`Call`], which record an effect for each change.
+
+use korum_protocol::resp::{Args, ReplyWriter};
+
+use crate::env::random::Random;
+use crate::replication::effect::Effects;
+use crate::store::keyspace::{Keyspace, Place, seconds};
+use crate::store::{Entry, StringRef, Value, ValueRef};
+
+pub mod args;
+pub mod looks;
+// About keys, under a partition's lock.
+pub mod key;
+pub mod partition;
+pub mod string;
+// About the connection and the server.
+pub mod client;
+pub mod cluster;
+pub mod connection;
+pub mod korum;
+pub mod memory;
+pub mod outcome;
+pub mod server;
+pub mod subcommand;
+pub mod topology;
+
+#[cfg(test)]
+mod no_panic;
+#[cfg(test)]
+pub mod test_maps;
+#[cfg(test)]
+mod testing;
+
+pub use looks::Looks;
+
+/// One command on one partition, under its lock. All its keys are in this partition.
+pub struct Call<'a> {
+    /// The arguments; 0 is the command's name. Their number was checked against the command's arity.
+    pub args: Args<'a>,
+    /// The partition's keys.
+    pub keyspace: &'a mut Keyspace,
+    /// Unix ms; the same for the whole command.
+    pub now_ms: u64,
+    /// The worker's source of chance.
+    pub random: &'a mut Random,
+    /// Where what was changed is recorded.
+    pub effects: &'a mut Effects,
+    /// Where what was looked up is counted.
+    pub looks: &'a mut Looks,
+    /// Where the answer goes.
+    pub reply: ReplyWriter<'a>,
+}
+
+/// What a command that stops early answers: an error, by its text.
+pub type Stop = std::borrow::Cow<'static, str>;
+
+/// The answer to a command on a key of another type.
+pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+/// The answer to options that do not belong there.
+pub const SYNTAX_ERROR: &str = "ERR syntax error";
+
+impl<'a> Call<'a> {
+    /// The argument at `index`; the arity check has shown that there is one.
+    fn arg(&self, index: usize) -> &'a [u8] {
+        self.args.get(index).expect("the arity was checked")
+    }
+
+    /// The key at argument `index`.
+    fn place(&self, index: usize) -> Place<'a> {
+        self.keyspace.place(self.arg(index))
+    }
+
+    /// Runs a command that may stop with an error.
+    fn answer(&mut self, command: impl FnOnce(&mut Self) -> Result<(), Stop>) {
+        if let Err(text) = command(self) {
+            // The text may quote arguments; bytes that are not UTF-8 were replaced when it was made.
+            self.reply.error(&text);
+        }
+    }
+
+    /// The living entry of a key, with its access marked.
+    fn read(&mut self, place: Place<'_>) -> Option<&Entry> {
+        self.looks.read(self.keyspace, place, self.now_ms, self.effects)
+    }
+
+    /// The living entry of a key; its access mark stays.
+    fn look(&mut self, place: Place<'_>) -> Option<&Entry> {
+        self.looks.look(self.keyspace, place, self.now_ms, self.effects)
+    }
+
+    /// The living string of a key, with its access marked.
+    fn read_string(&mut self, place: Place<'_>) -> Result<Option<StringRef<'_>>, Stop> {
+        self.read(place).map(|entry| string_of(entry.value())).transpose()
+    }
+
+    /// Sets a key.
+    fn put(&mut self, place: Place<'_>, value: ValueRef<'_>, deadline_ms: Option<u64>) {
+        self.keyspace.tick(seconds(self.now_ms));
+        self.keyspace.put(place, value, deadline_ms, self.effects.garbage_mut());
+        self.effects.set(place, value, deadline_ms);
+    }
+
+    /// Sets a key to a value that is handed over.
+    fn put_value(&mut self, place: Place<'_>, value: Value, deadline_ms: Option<u64>) {
+        self.effects.set(place, value.as_ref(), deadline_ms);
+        self.keyspace.tick(seconds(self.now_ms));
+        self.keyspace.put_value(place, value, deadline_ms, self.effects.garbage_mut());
+    }
+
+    /// Removes a key that may be there; whether it was.
+    fn delete(&mut self, place: Place<'_>) -> bool {
+        // Not a look at the value: it counts neither as hit nor as miss.
+        if self.keyspace.look(place, self.now_ms, self.effects).is_none() {
+            return false;
+        }
+        self.keyspace.remove(place, self.effects.garbage_mut());
+        self.effects.delete(place);
+        true
+    }
+
+    /// Sets or takes away the deadline of a key that is there.
+    fn set_deadline(&mut self, place: Place<'_>, deadline_ms: Option<u64>) {
+        self.keyspace.set_deadline(place, deadline_ms);
+        self.effects.deadline(place, deadline_ms);
+    }
+}
+
+/// The string that a value is.
+fn string_of(value: ValueRef<'_>) -> Result<StringRef<'_>, Stop> {
+    match value {
+        ValueRef::String(string) => Ok(string),
+    }
+}
+
+/// Writes a string as a bulk string.
+fn reply_string(reply: &mut ReplyWriter<'_>, string: StringRef<'_>) {
+    match string {
+        StringRef::Integer(number) => reply.bulk_integer(number),
+        StringRef::Bytes(bytes) | StringRef::Raw(bytes) => reply.bulk(bytes),
+    }
+}

@@ -1,0 +1,126 @@
+//! Commands that wait for the cluster, and so are run between batches.
+//!
+//! For: proposals of operators, `SHUTDOWN`, and `INFO`, which counts keys everywhere.
+//! Not here: parsing them (`command`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use korum_protocol::command::{CommandId, CommandSpec, lookup};
+use korum_protocol::map::MapChange;
+use korum_protocol::resp::{Args, ReplyWriter};
+
+use super::batch::Batch;
+use super::caller::Caller;
+use super::keyless::{Asker, ask_cluster};
+use super::{assemble, everywhere, wait};
+use crate::admin::snapshot;
+use crate::cluster::raft::ProposeError;
+use crate::command::korum::korum;
+use crate::command::outcome::Outcome;
+use crate::command::server;
+use crate::env::random::random;
+use crate::node::Node;
+
+/// How long a proposal of an operator may take.
+const PROPOSE_WAIT: Duration = Duration::from_secs(5);
+
+/// Must it be run between batches?
+#[must_use]
+pub fn runs_alone(spec: &CommandSpec) -> bool {
+    matches!(
+        spec.id,
+        CommandId::Info
+            | CommandId::Shutdown
+            | CommandId::Wait
+            | CommandId::ClusterMeet
+            | CommandId::ClusterForget
+            | CommandId::KorumDrain
+            | CommandId::KorumForget
+            | CommandId::KorumReplication
+            | CommandId::KorumWeight
+    )
+}
+
+/// Runs the command; its reply is appended to `out`.
+pub async fn run(
+    node: &Arc<Node>,
+    spec: &'static CommandSpec,
+    args: &Args<'_>,
+    caller: Caller,
+    asker: &mut Asker<'_>,
+    out: &mut BytesMut,
+) {
+    let view = node.view();
+    let mut reply = ReplyWriter::new(out, caller.version);
+    let outcome = match spec.id {
+        CommandId::Info => return info(node, args, caller, out).await,
+        CommandId::Shutdown => {
+            match server::shutdown(*args) {
+                Ok(_) => {
+                    asker.session.closing = true;
+                    node.shutdown.send_replace(true);
+                }
+                Err(text) => reply.error(text),
+            }
+            return;
+        }
+        CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
+        _ => korum(*args, &view, &snapshot::state(node, &view), &mut reply),
+    };
+    match outcome {
+        Outcome::Replied => {}
+        Outcome::Propose(change) => propose(node, change, &mut reply).await,
+        Outcome::Meet(address) => {
+            let text = format!(
+                "ERR Korum nodes are not merged: start the other node with --join pointing here (asked for {address})"
+            );
+            reply.error(&text);
+        }
+    }
+}
+
+async fn propose(node: &Arc<Node>, change: MapChange, reply: &mut ReplyWriter<'_>) {
+    match node.cluster().propose(change, PROPOSE_WAIT).await {
+        Ok(epoch) => {
+            // So that the next command on this connection sees it.
+            let _ = node.reached(epoch, PROPOSE_WAIT).await;
+            reply.ok();
+        }
+        Err(ProposeError::Refused(refusal)) => reply.error(&format!("ERR {refusal}")),
+        Err(error @ ProposeError::Unknown(_)) => {
+            reply.error(&format!("UNKNOWN {error}; see KORUM STATUS before you ask again"));
+        }
+        Err(error) => reply.error(&format!("TRYAGAIN {error}; ask again")),
+    }
+}
+
+async fn info(node: &Arc<Node>, args: &Args<'_>, caller: Caller, out: &mut BytesMut) {
+    let keys = count_keys(node, caller).await;
+    let snapshot = snapshot::info(node, caller.port, keys);
+    server::info(*args, &snapshot, &mut ReplyWriter::new(out, caller.version));
+}
+
+/// What `DBSIZE` says on this port; 0 if that cannot be known now.
+async fn count_keys(node: &Arc<Node>, caller: Caller) -> u64 {
+    let Some(spec) = lookup(b"dbsize") else { return 0 };
+    let request = b"*1\r\n$6\r\nDBSIZE\r\n";
+    let name = 8..14;
+    let mut batch = Batch::new(random());
+    batch.begin(node);
+    batch.open(0..request.len(), caller);
+    everywhere::run(
+        &mut batch,
+        node,
+        &node.view(),
+        spec,
+        &Args::new(request, std::slice::from_ref(&name)),
+        caller,
+    );
+    batch.finish(node, request, node.request_deadline()).await;
+    let mut reply = BytesMut::new();
+    batch.assemble(&mut reply, |_| None);
+    assemble::integer(&reply).and_then(|keys| u64::try_from(keys).ok()).unwrap_or(0)
+}

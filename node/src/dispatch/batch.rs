@@ -1,0 +1,425 @@
+//! The commands of one read buffer, executed together and answered in order.
+//!
+//! For: running what can run here at once, without an await and without an allocation for a command;
+//! remembering what has to run elsewhere or later as [`Task`]s.
+//! Not here: waiting (`finish`), putting the answer together (`assemble`), splitting (`split`).
+//!
+//! A command's reply stands in `out` from its start to the next command's start. A task's reply is
+//! put in at the task's place, or combined with the others of its command.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions, resolve};
+use korum_protocol::id::Incarnation;
+use korum_protocol::limits::KEY_BYTES_MAX;
+use korum_protocol::map::{PartitionId, View};
+use korum_protocol::placement::slot::slot_of;
+use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
+use rand::RngExt;
+
+use super::caller::Caller;
+use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::route::{NOT_SERVED, Port, Route, route};
+use super::{execute, split};
+use crate::admin::stats::Counter;
+use crate::command::{Call, Looks};
+use crate::env::random::Random;
+use crate::executor::worker_number;
+use crate::node::Node;
+use crate::replication::effect::Effects;
+use crate::replication::primary::{Admission, Waits};
+use crate::store::partition::Role;
+
+const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
+
+/// The state of one batch; reused, so that its buffers stay.
+pub struct Batch {
+    pub(super) out: BytesMut,
+    pub(super) commands: Vec<CommandReply>,
+    pub(super) tasks: Vec<Task>,
+    pub(super) operations: Vec<Operation>,
+    pub(super) waits: Waits,
+    /// Partitions with a command that could not run yet: later commands on them wait behind it.
+    pub(super) blocked: Vec<PartitionId>,
+    pub(super) scratch: BytesMut,
+    /// Bytes of the replies of tasks so far.
+    pub(super) task_bytes: usize,
+    effects: Effects,
+    random: Random,
+    looks: Looks,
+    /// A command asked for the weaker promise.
+    has_async: bool,
+    now_ms: u64,
+    /// Which run of this node may serve, at the last look at the clock.
+    pub(super) run: Option<Incarnation>,
+}
+
+impl Batch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new(random: Random) -> Self {
+        Self {
+            out: BytesMut::new(),
+            commands: Vec::new(),
+            tasks: Vec::new(),
+            operations: Vec::new(),
+            waits: Waits::default(),
+            blocked: Vec::new(),
+            scratch: BytesMut::new(),
+            task_bytes: 0,
+            effects: Effects::default(),
+            random,
+            looks: Looks::default(),
+            has_async: false,
+            now_ms: 0,
+            run: None,
+        }
+    }
+
+    /// Forgets the last batch and reads the clock for the next.
+    pub fn begin(&mut self, node: &Node) {
+        self.out.clear();
+        self.commands.clear();
+        self.tasks.clear();
+        self.operations.clear();
+        self.waits.clear();
+        self.blocked.clear();
+        self.task_bytes = 0;
+        self.has_async = false;
+        self.look_at_clock(node);
+    }
+
+    /// Reads wall clock and lease anew.
+    pub(super) fn look_at_clock(&mut self, node: &Node) {
+        self.now_ms = node.clock().wall_ms();
+        self.run = node.leased_run();
+    }
+
+    /// Frees what a large batch has left, before a connection falls silent.
+    pub fn give_back_buffers(&mut self) {
+        self.out = BytesMut::new();
+        self.scratch = BytesMut::new();
+        self.commands = Vec::new();
+        self.tasks = Vec::new();
+        self.operations = Vec::new();
+    }
+
+    /// Number of tasks so far.
+    #[must_use]
+    pub fn task_count(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Something does not run here, or not yet.
+    #[must_use]
+    pub fn has_tasks(&self) -> bool {
+        !self.tasks.is_empty()
+    }
+
+    /// Number of commands taken.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// No command yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// A number below `bound`.
+    pub(super) fn random_below(&mut self, bound: usize) -> usize {
+        self.random.random_range(0..bound)
+    }
+
+    /// Bytes of replies so far.
+    #[must_use]
+    pub fn reply_bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Opens the next command, whose request stands at `request` in the batch's input.
+    pub fn open(&mut self, request: Range<usize>, caller: Caller) {
+        let start = self.out.len();
+        self.has_async |= !caller.is_strong;
+        self.commands.push(CommandReply {
+            start,
+            request,
+            caller,
+            combine: Combine::InPlace,
+            failure: None,
+            is_muted: false,
+        });
+    }
+
+    /// Throws the reply of the command that was opened last away.
+    pub fn mute(&mut self) {
+        self.last().is_muted = true;
+    }
+
+    /// The partitions that commands with the weaker promise may have written to, here or elsewhere.
+    pub fn written_async(&self) -> impl Iterator<Item = PartitionId> {
+        let is_async = |command: usize| !self.commands[command].caller.is_strong;
+        let here = self.operations.iter().filter(move |it| it.is_write && is_async(it.command));
+        let writes = |task: &&Task| task.spec.flags.contains(Flags::WRITE);
+        let elsewhere = self.tasks.iter().filter(writes).filter(move |task| is_async(task.command));
+        let all = here.map(|it| it.partition).chain(elsewhere.map(|task| task.partition));
+        all.take(if self.has_async { usize::MAX } else { 0 })
+    }
+
+    /// Tells the node's counters what was looked up.
+    pub fn count_looks(&mut self, node: &Node) {
+        let (hits, misses) = self.looks.take();
+        if hits | misses > 0 {
+            let stats = node.stats.of(worker_number());
+            stats.add(Counter::Hits, hits);
+            stats.add(Counter::Misses, misses);
+        }
+    }
+
+    /// A writer for the reply of the command that was opened last.
+    pub fn reply(&mut self, version: ProtocolVersion) -> ReplyWriter<'_> {
+        ReplyWriter::new(&mut self.out, version)
+    }
+
+    /// Runs the opened command if it is about keys. False if it is not.
+    pub fn run(
+        &mut self,
+        node: &Node,
+        view: &View,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        caller: Caller,
+    ) -> bool {
+        if spec.first_key == 1 && spec.last_key == 1 {
+            if args[1].len() > KEY_BYTES_MAX {
+                self.reply(caller.version).error(KEY_TOO_LONG);
+                return true;
+            }
+            let slot = slot_of(&args[1]);
+            self.place(node, view, spec, args, caller, [slot]);
+            return true;
+        }
+        let Ok(keys) = key_positions(spec, args) else {
+            self.reply(caller.version).error("ERR Invalid arguments specified for command");
+            return true;
+        };
+        if keys.clone().next().is_none() {
+            return false;
+        }
+        if keys.clone().any(|at| args[at].len() > KEY_BYTES_MAX) {
+            self.reply(caller.version).error(KEY_TOO_LONG);
+            return true;
+        }
+        let slots = keys.map(|at| slot_of(&args[at]));
+        let is_split = caller.port == Port::Client
+            && spec.flags.contains(Flags::SPLIT)
+            && matches!(route(view, node.id(), caller.port, slots.clone()), Route::CrossSlot);
+        if is_split {
+            split::split(self, node, view, spec, args, caller);
+        } else {
+            self.place(node, view, spec, args, caller, slots);
+        }
+        true
+    }
+
+    /// Runs the opened command where its slots are.
+    fn place(
+        &mut self,
+        node: &Node,
+        view: &View,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        caller: Caller,
+        slots: impl IntoIterator<Item = u16>,
+    ) {
+        match route(view, node.id(), caller.port, slots) {
+            Route::Here(partition) => {
+                if !self.execute(node, partition, spec, args, caller, Into::Out) {
+                    self.postpone(spec, partition, TaskRequest::Whole, false);
+                }
+            }
+            Route::Forward(_, partition) => self.postpone(spec, partition, TaskRequest::Whole, false),
+            Route::Elsewhere => {
+                self.last().failure = Some(Failure::Again);
+            }
+            Route::Moved(slot, _)
+                if self.read_copy(node, view.partition_of_slot(slot), spec, args, caller) => {}
+            Route::Moved(slot, primary) => {
+                let text = node.moved(view, slot, primary);
+                self.reply(caller.version).error(&text);
+            }
+            Route::CrossSlot => {
+                self.reply(caller.version).error("CROSSSLOT Keys in request don't hash to the same slot")
+            }
+            Route::Down(_) => self.reply(caller.version).error(NOT_SERVED),
+        }
+    }
+
+    /// Runs a command that only reads on this node's copy of a partition of another primary, for a caller who
+    /// takes what may be a little older. False, with nothing done, when that is not possible.
+    fn read_copy(
+        &mut self,
+        node: &Node,
+        id: PartitionId,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        caller: Caller,
+    ) -> bool {
+        if !caller.reads_copies || self.run.is_none() || !spec.flags.contains(Flags::READONLY) {
+            return false;
+        }
+        let mut partition = node.store().lock(id);
+        if !matches!(partition.role, Role::Replica { .. }) {
+            return false;
+        }
+        self.looks.prepare(spec, caller.marks_access);
+        execute::run(
+            spec.id,
+            &mut Call {
+                args: *args,
+                keyspace: &mut partition.keyspace,
+                now_ms: self.now_ms,
+                random: &mut self.random,
+                effects: &mut Effects::read_only(),
+                looks: &mut self.looks,
+                reply: ReplyWriter::new(&mut self.out, caller.version),
+            },
+        );
+        true
+    }
+
+    pub(super) fn last(&mut self) -> &mut CommandReply {
+        self.commands.last_mut().expect("a command was opened")
+    }
+
+    /// The command opened last is not run: its sender is to try again.
+    pub fn hand_back(&mut self) {
+        self.last().failure = Some(Failure::Again);
+    }
+
+    /// Leaves a place for the reply of something that cannot run here and now.
+    pub(super) fn postpone(
+        &mut self,
+        spec: &'static CommandSpec,
+        partition: PartitionId,
+        request: TaskRequest,
+        is_element: bool,
+    ) {
+        let (command, at) = (self.commands.len() - 1, self.out.len());
+        let state = TaskState::Pending;
+        self.tasks.push(Task { command, at, is_element, request, spec, partition, state });
+    }
+
+    /// A part's reply that is known already, for the command opened last.
+    pub(super) fn done(&mut self, spec: &'static CommandSpec, partition: PartitionId, reply: Bytes) {
+        self.postpone(spec, partition, TaskRequest::Whole, false);
+        if let Some(task) = self.tasks.last_mut() {
+            task.state = TaskState::Done(reply);
+        }
+    }
+
+    /// Runs a command on a partition of this node, for the command opened last; false, with nothing
+    /// done, if it cannot run now. Later commands on the partition then wait behind it.
+    pub(super) fn execute(
+        &mut self,
+        node: &Node,
+        partition: PartitionId,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        caller: Caller,
+        into: Into,
+    ) -> bool {
+        let command = self.commands.len() - 1;
+        self.execute_for(node, command, partition, spec, args, caller, into)
+    }
+
+    /// The same, for any command of the batch.
+    #[expect(clippy::too_many_arguments, reason = "the one place where a command meets its partition")]
+    pub(super) fn execute_for(
+        &mut self,
+        node: &Node,
+        command: usize,
+        id: PartitionId,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        caller: Caller,
+        into: Into,
+    ) -> bool {
+        if self.run.is_none() || (!self.blocked.is_empty() && self.blocked.contains(&id)) {
+            self.block(id);
+            return false;
+        }
+        let is_write = spec.flags.contains(Flags::WRITE);
+        let mut guard = node.store().lock(id);
+        let partition = &mut *guard;
+        let admitted = match &mut partition.role {
+            Role::Primary(primary) if primary.admits(is_write) == Admission::Ready => Some(primary),
+            Role::Primary(_) | Role::Replica { .. } | Role::Target { .. } | Role::Absent => None,
+        };
+        let Some(primary) = admitted else {
+            drop(guard);
+            self.block(id);
+            return false;
+        };
+        self.effects.clear();
+        self.effects.set_recording(primary.is_followed());
+        self.looks.prepare(spec, caller.marks_access);
+        let out = match into {
+            Into::Out => &mut self.out,
+            Into::Scratch => &mut self.scratch,
+        };
+        execute::run(
+            spec.id,
+            &mut Call {
+                args: *args,
+                keyspace: &mut partition.keyspace,
+                now_ms: self.now_ms,
+                random: &mut self.random,
+                effects: &mut self.effects,
+                looks: &mut self.looks,
+                reply: ReplyWriter::new(out, caller.version),
+            },
+        );
+        let has_effects = self.effects.count() > 0;
+        if has_effects {
+            primary.replicate(id, &self.effects);
+        }
+        // A read that only removed what had expired may be done again.
+        let is_write = is_write && has_effects;
+        if caller.is_strong {
+            primary.settlement(&mut self.waits);
+        }
+        self.operations.push(Operation { command, partition: id, era: primary.era, is_write });
+        drop(guard);
+        node.discard(self.effects.take_garbage());
+        true
+    }
+
+    fn block(&mut self, id: PartitionId) {
+        if !self.blocked.contains(&id) {
+            self.blocked.push(id);
+        }
+    }
+
+    /// Runs a request that another node forwards: nothing but keys and parts of whole-cluster commands.
+    pub fn run_forwarded(&mut self, node: &Node, view: &View, args: &Args<'_>, caller: Caller) {
+        let spec = match resolve(args) {
+            Ok(spec) => spec,
+            Err(error) => return self.reply(caller.version).error_bytes(&error.reply()),
+        };
+        if let CommandId::KorumPart | CommandId::KorumClear = spec.id {
+            let number = std::str::from_utf8(&args[2]).ok().and_then(|text| text.parse::<PartitionId>().ok());
+            let Some(id) = number.filter(|&id| u32::from(id) < view.map.partitions) else {
+                return self.reply(caller.version).error("ERR no such partition");
+            };
+            if !self.execute(node, id, spec, args, caller, Into::Out) {
+                self.last().failure = Some(Failure::Again);
+            }
+        } else if !self.run(node, view, spec, args, caller) {
+            self.reply(caller.version).error("ERR only commands with keys are forwarded");
+        }
+    }
+}

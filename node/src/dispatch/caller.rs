@@ -1,0 +1,65 @@
+//! Who asks, and on which terms.
+//!
+//! For: what a command's execution and its reply depend on beside its arguments; the same for commands that
+//! another node forwards, which say it in one byte.
+//! Not here: what a connection remembers (`net::session`).
+
+use korum_protocol::resp::ProtocolVersion;
+
+use super::route::Port;
+
+/// In the byte of a forward: answers wait for the primary alone.
+const ASYNC: u8 = 0x10;
+/// In the byte of a forward: reads do not count as uses.
+const NO_TOUCH: u8 = 0x20;
+
+/// Who asks, and how the answer is to look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// Which door it came through.
+    pub port: Port,
+    /// Which RESP it speaks.
+    pub version: ProtocolVersion,
+    /// Answers wait for all holders; false asks for Redis' own weaker promise.
+    pub is_strong: bool,
+    /// Reads may be answered by any copy.
+    pub reads_copies: bool,
+    /// Reads count as uses of a key.
+    pub marks_access: bool,
+}
+
+impl Caller {
+    /// What another node has to know of it, in one byte.
+    #[must_use]
+    pub fn to_byte(self) -> u8 {
+        let version = if self.version == ProtocolVersion::Resp3 { 3 } else { 2 };
+        version | if self.is_strong { 0 } else { ASYNC } | if self.marks_access { 0 } else { NO_TOUCH }
+    }
+
+    /// The same caller, as another node sees it; `None` for a byte that means nothing.
+    #[must_use]
+    pub fn forwarded(byte: u8) -> Option<Self> {
+        let version = match byte & !(ASYNC | NO_TOUCH) {
+            2 => ProtocolVersion::Resp2,
+            3 => ProtocolVersion::Resp3,
+            _ => return None,
+        };
+        let (is_strong, marks_access) = (byte & ASYNC == 0, byte & NO_TOUCH == 0);
+        Some(Self { port: Port::Forwarded, version, is_strong, reads_copies: false, marks_access })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forward_keeps_the_terms() {
+        for byte in 0..=u8::MAX {
+            match Caller::forwarded(byte) {
+                Some(caller) => assert_eq!(caller.to_byte(), byte),
+                None => assert!(byte & 0xF != 2 && byte & 0xF != 3 || byte & 0xC0 != 0, "{byte}"),
+            }
+        }
+    }
+}

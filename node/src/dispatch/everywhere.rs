@@ -1,0 +1,204 @@
+//! Commands without a key that speak for every partition: `DBSIZE KEYS SCAN RANDOMKEY FLUSHALL FLUSHDB`.
+//!
+//! For: asking each partition where it is served, as tasks like any other, so that forwards, moves and
+//! failovers in between are nobody's special case. On the client port all partitions are asked, on the
+//! cluster port those of which this node is primary.
+//! Not here: what one partition answers (`command::partition`).
+
+use bytes::{Bytes, BytesMut};
+use korum_protocol::command::{CommandId, CommandSpec, resolve};
+use korum_protocol::map::{PartitionId, View};
+use korum_protocol::resp::Args;
+use korum_protocol::resp::decode::encode_request;
+use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
+
+use super::batch::Batch;
+use super::caller::Caller;
+use super::parts::{Combine, Into, TaskRequest};
+use super::route::Port;
+use crate::command::partition::ScanOptions;
+use crate::node::Node;
+
+/// Most partitions that one `SCAN` asks: enough to pass over a sparse keyspace in few calls.
+const SCAN_PARTITIONS_MAX: usize = 1024;
+/// Partitions that `RANDOMKEY` asks when most are not empty.
+const RANDOM_PARTITIONS: usize = 16;
+
+/// A scan's cursor: the partition in the high bits, the position in hash order (48 bits) in the low ones.
+/// 0 starts and ends a scan.
+pub mod scan_cursor {
+    use korum_protocol::map::PartitionId;
+
+    const POSITION_BITS: u32 = 48;
+
+    /// The cursor of a position in a partition.
+    #[must_use]
+    pub fn join(partition: PartitionId, position: u64) -> u64 {
+        (u64::from(partition) << POSITION_BITS) | position
+    }
+
+    /// The cursor of the next partition's start.
+    #[must_use]
+    pub fn after(partition: PartitionId) -> u64 {
+        (u64::from(partition) + 1) << POSITION_BITS
+    }
+
+    /// Partition and position.
+    #[must_use]
+    pub fn split(cursor: u64) -> (u64, u64) {
+        (cursor >> POSITION_BITS, cursor & ((1 << POSITION_BITS) - 1))
+    }
+}
+
+/// Runs the opened command if it is one of these. False if it is not.
+pub fn run(
+    batch: &mut Batch,
+    node: &Node,
+    view: &View,
+    spec: &'static CommandSpec,
+    args: &Args<'_>,
+    caller: Caller,
+) -> bool {
+    let mut fan = Fan { batch, node, view, caller };
+    match spec.id {
+        CommandId::DbSize => fan.sum(),
+        CommandId::FlushAll | CommandId::FlushDb => fan.flush(args),
+        CommandId::Keys => fan.keys(&args[1]),
+        CommandId::RandomKey => fan.random_key(),
+        CommandId::Scan => fan.scan(args),
+        _ => return false,
+    }
+    true
+}
+
+/// Asks some partitions whether they are served, for the opened command: its reply is a number if all are,
+/// and, for a strong caller, if every write there until now is on all copies.
+pub(super) fn ask(batch: &mut Batch, node: &Node, view: &View, caller: Caller, partitions: &[PartitionId]) {
+    let mut fan = Fan { batch, node, view, caller };
+    for &partition in partitions {
+        fan.ask(partition, &[b"PART", b"COUNT"]);
+    }
+    fan.batch.last().combine = Combine::Sum(0);
+}
+
+struct Fan<'a> {
+    batch: &'a mut Batch,
+    node: &'a Node,
+    view: &'a View,
+    caller: Caller,
+}
+
+impl Fan<'_> {
+    /// The partitions that this caller is answered for.
+    fn partitions(&self) -> Vec<PartitionId> {
+        let is_asked = |id: &PartitionId| {
+            self.caller.port == Port::Client || self.view.row(*id).primary == Some(self.node.id())
+        };
+        let count = u16::try_from(self.view.map.partitions).expect("at most 16384 partitions");
+        (0..count).filter(is_asked).collect()
+    }
+
+    /// Asks one partition; its reply becomes the next task's.
+    fn ask(&mut self, partition: PartitionId, words: &[&[u8]]) {
+        let mut request = BytesMut::new();
+        let number = partition.to_string();
+        let words: Vec<&[u8]> = [&b"KORUM"[..], words[0], number.as_bytes()]
+            .into_iter()
+            .chain(words[1..].iter().copied())
+            .collect();
+        encode_request(&words, &mut request);
+        let request = request.freeze();
+        let mut parser = RequestParser::new(RequestLimits::default());
+        let Ok(Parsed::Request { .. }) = parser.parse(&request) else {
+            unreachable!("a request that was just encoded")
+        };
+        let args = parser.args(&request);
+        let spec = resolve(&args).expect("KORUM CLEAR and KORUM PART are in the table");
+        let is_here = self.view.row(partition).primary == Some(self.node.id());
+        self.batch.scratch.clear();
+        if is_here && self.batch.execute(self.node, partition, spec, &args, self.caller, Into::Scratch) {
+            let reply: Bytes = self.batch.scratch.split().freeze();
+            self.batch.done(spec, partition, reply);
+        } else {
+            self.batch.postpone(spec, partition, TaskRequest::Part(request), false);
+        }
+    }
+
+    fn ask_all(&mut self, words: &[&[u8]], combine: Combine) {
+        for partition in self.partitions() {
+            self.ask(partition, words);
+        }
+        self.batch.last().combine = combine;
+    }
+
+    fn sum(&mut self) {
+        self.ask_all(&[b"PART", b"COUNT"], Combine::Sum(0));
+    }
+
+    fn flush(&mut self, args: &Args<'_>) {
+        let is_known =
+            |word: &[u8]| word.eq_ignore_ascii_case(b"async") || word.eq_ignore_ascii_case(b"sync");
+        if args.len() > 2 || (args.len() == 2 && !is_known(&args[1])) {
+            self.batch.reply(self.caller.version).error("ERR syntax error");
+            return;
+        }
+        self.ask_all(&[b"CLEAR"], Combine::AllOk);
+    }
+
+    fn keys(&mut self, pattern: &[u8]) {
+        self.ask_all(&[b"PART", b"KEYS", pattern], Combine::Concat);
+    }
+
+    fn random_key(&mut self) {
+        let mut partitions = self.partitions();
+        let is_dense = self.node.keys_per_partition() >= 1.0;
+        let first = self.batch.random_below(partitions.len().max(1));
+        partitions.rotate_left(first);
+        if is_dense {
+            partitions.truncate(RANDOM_PARTITIONS);
+        }
+        for partition in partitions {
+            self.ask(partition, &[b"PART", b"RANDOM"]);
+        }
+        self.batch.last().combine = Combine::Any(0);
+    }
+
+    fn scan(&mut self, args: &Args<'_>) {
+        let options = match ScanOptions::parse(args) {
+            Ok(options) => options,
+            Err(text) => return self.batch.reply(self.caller.version).error(&text),
+        };
+        let (first, position) = scan_cursor::split(options.cursor);
+        let partitions: Vec<_> = self.partitions().into_iter().filter(|&id| u64::from(id) >= first).collect();
+        // Enough partitions to find as many keys as asked, by what this node holds itself.
+        let density = self.node.keys_per_partition().max(0.01);
+        let window = (options.count as f64 / density).ceil() as usize;
+        let window = window.clamp(1, SCAN_PARTITIONS_MAX);
+        let is_last = window >= partitions.len();
+        for &partition in partitions.iter().take(window) {
+            let from = if u64::from(partition) == first { position } else { 0 };
+            let (from, count) = (from.to_string(), options.count.to_string());
+            let mut words: Vec<&[u8]> = vec![b"PART", b"SCAN", from.as_bytes(), count.as_bytes()];
+            words.extend(options.filter_words(args));
+            self.ask(partition, &words);
+        }
+        self.batch.last().combine = Combine::Scan { is_last };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scan_cursor;
+
+    #[test]
+    fn a_cursor_names_a_place_and_only_the_first_place_is_zero() {
+        assert_eq!(scan_cursor::split(0), (0, 0));
+        for (partition, position) in [(0, 1), (1, 0), (16383, (1 << 48) - 1)] {
+            let cursor = scan_cursor::join(partition, position);
+            assert_ne!(cursor, 0);
+            assert!(cursor < 1 << 62, "clients may keep it in a signed number");
+            assert_eq!(scan_cursor::split(cursor), (u64::from(partition), position));
+        }
+        assert_eq!(scan_cursor::split(scan_cursor::after(7)), (8, 0));
+    }
+}

@@ -1,0 +1,68 @@
+//! Which function runs a command on a partition.
+//!
+//! For: the one list of commands that are about keys.
+//! Not here: what they do (`command`), commands without keys (`keyless`).
+
+use korum_protocol::command::CommandId;
+
+use crate::command::{Call, key, partition, string};
+
+/// Runs the command on the call's partition.
+pub fn run(id: CommandId, call: &mut Call<'_>) {
+    let run: fn(&mut Call<'_>) = match id {
+        CommandId::Get => string::get,
+        CommandId::Set => string::set,
+        CommandId::SetNx => string::setnx,
+        CommandId::SetEx => string::setex,
+        CommandId::PSetEx => string::psetex,
+        CommandId::GetSet => string::getset,
+        CommandId::GetDel => string::getdel,
+        CommandId::GetEx => string::getex,
+        CommandId::MGet => string::mget,
+        CommandId::MSet => string::mset,
+        CommandId::MSetNx => string::msetnx,
+        CommandId::Append => string::append,
+        CommandId::StrLen => string::strlen,
+        CommandId::GetRange => string::getrange,
+        CommandId::SubStr => string::substr,
+        CommandId::SetRange => string::setrange,
+        CommandId::Incr => string::incr,
+        CommandId::Decr => string::decr,
+        CommandId::IncrBy => string::incrby,
+        CommandId::DecrBy => string::decrby,
+        CommandId::IncrByFloat => string::incrbyfloat,
+        CommandId::Lcs => string::lcs,
+        CommandId::Del => key::del,
+        CommandId::Unlink => key::unlink,
+        CommandId::Exists => key::exists,
+        CommandId::Touch => key::touch,
+        CommandId::Type => key::type_,
+        CommandId::Expire => key::expire,
+        CommandId::PExpire => key::pexpire,
+        CommandId::ExpireAt => key::expireat,
+        CommandId::PExpireAt => key::pexpireat,
+        CommandId::Ttl => key::ttl,
+        CommandId::PTtl => key::pttl,
+        CommandId::ExpireTime => key::expiretime,
+        CommandId::PExpireTime => key::pexpiretime,
+        CommandId::Persist => key::persist,
+        CommandId::Rename => key::rename,
+        CommandId::RenameNx => key::renamenx,
+        CommandId::Copy => key::copy,
+        CommandId::ObjectEncoding => key::object_encoding,
+        CommandId::ObjectFreq => key::object_freq,
+        CommandId::ObjectIdletime => key::object_idletime,
+        CommandId::ObjectRefcount => key::object_refcount,
+        CommandId::MemoryUsage => key::memory_usage,
+        CommandId::Dump => key::dump,
+        CommandId::Restore => key::restore,
+        CommandId::KorumPart => partition::part,
+        CommandId::KorumClear => partition::clear,
+        _ => not_about_keys,
+    };
+    run(call);
+}
+
+fn not_about_keys(call: &mut Call<'_>) {
+    call.reply.error("ERR this command is not supported by this version of Korum");
+}

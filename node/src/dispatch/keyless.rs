@@ -1,0 +1,187 @@
+//! Commands without keys: about the connection, the server, the cluster.
+//!
+//! For: handing each to the function that answers it, with what it needs of the node.
+//! Not here: the answers (`command`), commands with keys (`execute`), those that wait (`alone`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use korum_protocol::command::{CommandId, CommandSpec, introspect};
+use korum_protocol::map::View;
+use korum_protocol::resp::{Args, ReplyWriter};
+
+use super::batch::Batch;
+use super::caller::Caller;
+use super::everywhere;
+use crate::admin::snapshot;
+use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
+use crate::command::korum::korum;
+use crate::command::outcome::Outcome;
+use crate::command::server::{self, ConfigOutcome};
+use crate::command::{client, connection, key, memory, subcommand};
+use crate::net::clients::Client;
+use crate::net::session::Session;
+use crate::node::Node;
+use crate::store::HashPosition;
+
+/// The connection that asks.
+pub struct Asker<'a> {
+    /// What it remembers.
+    pub session: &'a mut Session,
+    /// How others see it.
+    pub client: &'a Client,
+}
+
+/// Runs the command that was opened last in `batch`, with or without keys.
+pub fn run(
+    batch: &mut Batch,
+    node: &Arc<Node>,
+    view: &View,
+    spec: &'static CommandSpec,
+    args: &Args<'_>,
+    caller: Caller,
+    asker: &mut Asker<'_>,
+) {
+    if batch.run(node, view, spec, args, caller) || everywhere::run(batch, node, view, spec, args, caller) {
+        return;
+    }
+    let mut reply = batch.reply(caller.version);
+    answer(node, view, spec, args, asker, &mut reply);
+}
+
+fn answer(
+    node: &Arc<Node>,
+    view: &View,
+    spec: &'static CommandSpec,
+    args: &Args<'_>,
+    asker: &mut Asker<'_>,
+    reply: &mut ReplyWriter<'_>,
+) {
+    let password = || node.live.text("requirepass");
+    let (args, session, me) = (*args, &mut *asker.session, asker.client);
+    match spec.id {
+        CommandId::Ping => connection::ping(args, reply),
+        CommandId::Echo => connection::echo(args, reply),
+        CommandId::Hello => connection::hello(args, session, me, &password(), reply),
+        CommandId::Auth => connection::auth(args, session, &password(), reply),
+        CommandId::Select => connection::select(args, session, reply),
+        CommandId::Quit => connection::quit(session, reply),
+        CommandId::Reset => connection::reset(session, me, &password(), reply),
+        CommandId::ReadOnly => connection::read_only(args, session, me, true, reply),
+        CommandId::ReadWrite => connection::read_only(args, session, me, false, reply),
+        CommandId::Asking => connection::asking(args, session, reply),
+        CommandId::Time => server::time(args, node.clock().wall_us(), reply),
+        CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
+        CommandId::Debug => server::debug(reply),
+        CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
+        CommandId::KorumConsistency => {
+            connection::consistency(args, session, node.config().cluster.consistency, reply);
+        }
+        id if introspect::reply(id, &args, reply) => {}
+        _ => answer_container(node, view, spec, args, asker, reply),
+    }
+}
+
+fn answer_container(
+    node: &Arc<Node>,
+    view: &View,
+    spec: &'static CommandSpec,
+    args: Args<'_>,
+    asker: &mut Asker<'_>,
+    reply: &mut ReplyWriter<'_>,
+) {
+    let container = spec.full_name.split('|').next().unwrap_or_default();
+    match container {
+        "client" => {
+            asker.client.touch(node.clock().now(), spec.full_name);
+            client::client(args, asker.session, asker.client, &node.clients, node.clock().now(), reply);
+        }
+        "config" => match server::config(args, &node.live, asker.session.port, reply) {
+            ConfigOutcome::ResetStats => node.stats.reset(),
+            // Idle connections measure their time anew.
+            ConfigOutcome::Changed(names) if names.contains(&"timeout") => node.clients.wake_all(),
+            ConfigOutcome::Done | ConfigOutcome::Changed(_) => {}
+        },
+        "slowlog" => server::slowlog(args, reply),
+        "latency" => server::latency(args, reply),
+        "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
+        "cluster" => replied(ask_cluster(node, view, args, reply), reply),
+        "korum" => replied(korum(args, view, &snapshot::state(node, view), reply), reply),
+        _ => reply.error("ERR this command is not supported by this version of Korum"),
+    }
+}
+
+/// Commands that leave something to do run alone; these do not.
+fn replied(outcome: Outcome, reply: &mut ReplyWriter<'_>) {
+    match outcome {
+        Outcome::Replied => {}
+        Outcome::Propose(_) | Outcome::Meet(_) => reply.error("ERR this command has to be sent on its own"),
+    }
+}
+
+/// Runs `CLUSTER …` as far as it only answers.
+pub(super) fn ask_cluster(
+    node: &Arc<Node>,
+    view: &View,
+    args: Args<'_>,
+    reply: &mut ReplyWriter<'_>,
+) -> Outcome {
+    let context = ClusterContext {
+        view,
+        me: node.id(),
+        has_lease: node.is_leased(),
+        topology: &node.topology,
+        keys: &KeysOfSlot { node, view },
+        links: &snapshot::links(node),
+    };
+    cluster(args, &context, reply)
+}
+
+struct KeysOfSlot<'a> {
+    node: &'a Node,
+    view: &'a View,
+}
+
+impl KeysOfSlot<'_> {
+    fn visit(&self, slot: u16, mut visit: impl FnMut(&[u8]) -> bool) {
+        let id = self.view.partition_of_slot(slot);
+        if self.view.row(id).primary != Some(self.node.id()) {
+            return;
+        }
+        let now_ms = self.node.clock().wall_ms();
+        let partition = self.node.store().lock(id);
+        let mut from = Some(HashPosition::START);
+        while let Some(position) = from {
+            let scanned = partition.keyspace.scan(position, 1024);
+            for entry in scanned.entries {
+                let is_of_slot = korum_protocol::placement::slot::slot_of(entry.key()) == slot;
+                if is_of_slot && !entry.is_expired(now_ms) && !visit(entry.key()) {
+                    return;
+                }
+            }
+            from = scanned.next;
+        }
+    }
+}
+
+impl SlotKeys for KeysOfSlot<'_> {
+    fn count(&self, slot: u16) -> usize {
+        let mut count = 0;
+        self.visit(slot, |_| {
+            count += 1;
+            true
+        });
+        count
+    }
+
+    fn keys(&self, slot: u16, count: usize) -> Vec<Bytes> {
+        let mut keys = Vec::new();
+        if count > 0 {
+            self.visit(slot, |key| {
+                keys.push(Bytes::copy_from_slice(key));
+                keys.len() < count
+            });
+        }
+        keys
+    }
+}

@@ -1,0 +1,29 @@
+//! The gates that a command passes, in order:
+//!
+//! 1. `resolve` (in `korum_protocol::command`): is there such a command, with so many arguments?
+//! 2. `admit`: may this connection run it now?
+//! 3. `route`: where do its keys live?
+//! 4. `batch`: run it here at once, or leave a task; `split` takes multi-key commands apart.
+//! 5. `finish`: wait once, for acknowledgements and for other nodes.
+//! 6. `assemble`: the replies, in request order.
+//!
+//! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
+//! `wait`); those that speak for the whole cluster on the client port by `everywhere`.
+
+pub mod caller;
+pub mod admit;
+pub mod route;
+pub mod execute;
+mod parts;
+pub mod batch;
+mod split;
+pub mod everywhere;
+mod finish;
+mod wait;
+mod assemble;
+pub mod keyless;
+pub mod alone;
+
+pub use batch::Batch;
+pub use caller::Caller;
+pub use route::Port;

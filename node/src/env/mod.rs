@@ -1,0 +1,10 @@
+//! The only doors to clock, chance and network.
+//!
+//! For: letting a simulator stand where the world stands.
+//! Not here: anything that decides.
+
+pub mod clock;
+pub mod random;
+pub mod transport;
+
+pub use clock::{Clock, Tick};

@@ -1,0 +1,367 @@
+//! One client connection.
+//!
+//! For: read, execute a batch, wait once, write; and again.
+//! Not here: what a command does (`dispatch`), what the connection remembers (`session`).
+//!
+//! An idle connection holds no buffers. A client that does not read its replies holds at most one
+//! batch of them: nothing more is read from it before they are written.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
+use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
+use tokio::io::AsyncWriteExt;
+
+use super::clients::{Client, Place};
+use super::session::{PortKind, Session};
+use crate::admin::stats::Counter;
+use crate::dispatch::keyless::{self, Asker};
+use crate::dispatch::{Batch, admit, alone};
+use crate::env::random::random;
+use crate::env::transport::TcpStream;
+use crate::executor::worker_number;
+use crate::node::Node;
+
+/// Bytes asked from the socket at once.
+const READ_BYTES: usize = 32 << 10;
+/// Commands of one batch: enough that the cost of waiting and writing once is spread thin, few enough
+/// that other connections of the thread get their turn.
+const BATCH_COMMANDS: usize = 1024;
+/// Commands of a connection's first batch: how large its replies are is not known yet.
+const FIRST_BATCH_COMMANDS: usize = 64;
+/// Tasks after which a batch takes no more commands: one command that asks every partition makes thousands.
+const BATCH_TASKS: usize = 2048;
+/// What the replies of one batch may take, wherever they come from, as far as the batch before tells.
+const BATCH_OUTPUT_BYTES: usize = 16 << 20;
+/// Reply bytes after which a batch takes no more commands.
+const BATCH_REPLY_BYTES: usize = 1 << 20;
+/// Request bytes after which a batch takes no more commands: what is forwarded fits in a frame.
+const BATCH_REQUEST_BYTES: usize = 16 << 20;
+/// A connection that is silent for so long gives its buffers back.
+const BUFFERS_KEPT: Duration = Duration::from_secs(1);
+/// A buffer that has grown beyond this is given back when it is empty.
+const KEPT_BUFFER_BYTES: usize = 64 << 10;
+
+/// Pause between looks whether a client that waits and has sent more is still there.
+const PEEK_PAUSE: Duration = Duration::from_millis(100);
+
+/// A connection and its buffers.
+pub struct Connection {
+    node: Arc<Node>,
+    stream: TcpStream,
+    place: Place,
+    session: Session,
+    parser: RequestParser,
+    input: BytesMut,
+    output: BytesMut,
+    batch: Batch,
+    commands_max: usize,
+}
+
+/// What comes after a batch.
+enum After {
+    /// More of the same.
+    Continue,
+    /// A command that has to be run alone, whose request has this length.
+    Alone(&'static CommandSpec, usize),
+    /// A command that has to wait until a pause of all clients is over.
+    Paused,
+    /// Nothing: close once everything is written.
+    Close,
+}
+
+impl Connection {
+    /// Serves the connection until either side closes it.
+    pub async fn serve(node: Arc<Node>, stream: TcpStream, place: Place, port: PortKind) {
+        let needs_password = !node.live.text("requirepass").is_empty();
+        let session = Session::new(place.client.id, port, needs_password);
+        let limits = RequestLimits { bulk_bytes: node.live.proto_max_bulk_len(), ..RequestLimits::default() };
+        let mut connection = Self {
+            parser: RequestParser::new(limits),
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            commands_max: FIRST_BATCH_COMMANDS,
+            batch: Batch::new(random()),
+            node,
+            stream,
+            place,
+            session,
+        };
+        // The client is gone, or the socket failed: either way there is nobody to tell.
+        let _ = connection.run().await;
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        loop {
+            let (consumed, after) = self.take_batch();
+            if !self.batch.is_empty() {
+                self.answer_batch().await;
+            }
+            let mut used = consumed;
+            if let After::Alone(spec, length) = after {
+                let request = self.input[consumed..consumed + length].to_vec();
+                self.run_alone(spec, &request).await;
+                used += length;
+            }
+            self.input.advance(used);
+            self.write().await?;
+            if matches!(after, After::Close) || self.session.closing || self.place.client.is_killed() {
+                return self.stream.shutdown().await;
+            }
+            match after {
+                After::Paused => tokio::select! {
+                    () = self.node.clients.pause_over(self.node.clock()) => {}
+                    () = self.place.client.killed() => {}
+                },
+                After::Continue if used == 0 && !self.read().await? => return Ok(()),
+                After::Continue | After::Alone(..) | After::Close => {}
+            }
+        }
+    }
+
+    /// Runs what is in the input buffer, as far as it goes at once. Gives the bytes used.
+    fn take_batch(&mut self) -> (usize, After) {
+        self.batch.begin(&self.node);
+        self.place.client.set_buffers(self.input.len(), 0);
+        let view = self.node.view();
+        let (mut start, mut last) = (0, None);
+        let mut after = After::Continue;
+        while start < BATCH_REQUEST_BYTES
+            && self.batch.len() < self.commands_max
+            && self.batch.task_count() < BATCH_TASKS
+            && self.batch.reply_bytes() < BATCH_REPLY_BYTES
+        {
+            let caller = self.session.caller(self.node.config().cluster.consistency);
+            let consumed = match self.parser.parse(&self.input[start..]) {
+                Ok(Parsed::Request { consumed }) => consumed,
+                Ok(Parsed::Empty { consumed }) => {
+                    start += consumed;
+                    continue;
+                }
+                Ok(Parsed::Incomplete) => break,
+                Err(error) => {
+                    self.batch.open(start..start, caller);
+                    self.batch.reply(caller.version).error_bytes(&error.reply());
+                    self.end_command();
+                    after = After::Close;
+                    break;
+                }
+            };
+            let range = start..start + consumed;
+            let args = self.parser.args(&self.input[range.clone()]);
+            let spec = resolve(&args).map_err(ResolveError::reply);
+            let spec = spec.and_then(|spec| match admit::admit(spec, &self.session, consumed) {
+                Ok(()) => Ok(spec),
+                Err(text) => Err(text.into()),
+            });
+            match spec {
+                Ok(spec) if spec.id != CommandId::ClientUnpause && self.is_held_back(spec) => {
+                    after = After::Paused;
+                    break;
+                }
+                Ok(spec) if alone::runs_alone(spec) => {
+                    after = After::Alone(spec, consumed);
+                    break;
+                }
+                Ok(spec) => {
+                    self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    keyless::run(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);
+                    last = Some(spec.full_name);
+                }
+                Err(text) => {
+                    self.batch.open(range, caller);
+                    self.batch.reply(caller.version).error_bytes(&text);
+                    self.node.stats.of(worker_number()).add(Counter::Rejected, 1);
+                }
+            }
+            self.end_command();
+            start += consumed;
+            if self.session.closing {
+                after = After::Close;
+                break;
+            }
+        }
+        if let Some(command) = last {
+            self.place.client.touch(self.node.clock().now(), command);
+        }
+        (start, after)
+    }
+
+    fn is_held_back(&self, spec: &CommandSpec) -> bool {
+        self.node.clients.holds_back(spec.flags.contains(Flags::WRITE), || self.node.clock().now())
+    }
+
+    /// The command that was opened last has run: is its reply wanted?
+    fn end_command(&mut self) {
+        if self.session.end_command() {
+            self.batch.mute();
+        }
+    }
+
+    /// Waits for what the batch depends on, and moves its replies to the output buffer.
+    async fn answer_batch(&mut self) {
+        let stats = self.node.stats.of(worker_number());
+        stats.add(Counter::Commands, self.batch.len() as u64);
+        let deadline = self.node.request_deadline();
+        if !self.batch.is_settled(&self.node) || self.batch.has_tasks() {
+            self.batch.finish(&self.node, &self.input, deadline).await;
+        }
+        self.batch.count_looks(&self.node);
+        self.session.written.extend(self.batch.written_async());
+        let batch_len = self.batch.len().max(1);
+        if self.batch.is_plain() {
+            self.batch.plain_errors().for_each(|reply| stats.add_error_reply(reply));
+            std::mem::swap(&mut self.output, self.batch.plain_mut());
+            self.pace(batch_len);
+            return;
+        }
+        let repeated = self.batch.repeat(&self.node, &self.input, deadline).await;
+        self.batch.assemble_telling(
+            &mut self.output,
+            |command| repeated.get(&command).cloned(),
+            |reply| stats.add_error_reply(reply),
+        );
+        self.pace(batch_len);
+    }
+
+    /// How many commands the next batch may have: twice as many as the last, unless their replies were large.
+    fn pace(&mut self, commands: usize) {
+        let bytes_each = (self.output.len() / commands).max(1);
+        let fitting = BATCH_OUTPUT_BYTES / bytes_each;
+        self.commands_max = (self.commands_max * 2).min(fitting).clamp(1, BATCH_COMMANDS);
+    }
+
+    async fn run_alone(&mut self, spec: &'static CommandSpec, request: &[u8]) {
+        let mut parser = RequestParser::new(RequestLimits::unlimited());
+        let Ok(Parsed::Request { .. }) = parser.parse(request) else {
+            unreachable!("a request that was parsed before")
+        };
+        let args = parser.args(request);
+        let (caller, start) =
+            (self.session.caller(self.node.config().cluster.consistency), self.output.len());
+        let stats = self.node.stats.of(worker_number());
+        stats.add(Counter::Commands, 1);
+        let client = &self.place.client;
+        client.touch(self.node.clock().now(), spec.full_name);
+        let mut asker = Asker { session: &mut self.session, client };
+        let is_gone = tokio::select! {
+            biased;
+            () = alone::run(&self.node, spec, &args, caller, &mut asker, &mut self.output) => false,
+            () = until_gone(&self.stream, client) => true,
+        };
+        if let Some(reply) = self.output.get(start..).filter(|reply| reply.first() == Some(&b'-')) {
+            stats.add_error_reply(reply);
+        }
+        if self.session.end_command() {
+            self.output.truncate(start);
+        }
+        self.session.closing |= is_gone;
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        if !self.output.is_empty() {
+            let stats = self.node.stats.of(worker_number());
+            stats.add(Counter::Writes, 1);
+            stats.add(Counter::BytesOut, self.output.len() as u64);
+            self.place.client.set_buffers(self.input.len(), self.output.len());
+            tokio::select! {
+                biased;
+                written = self.stream.write_all(&self.output) => written?,
+                () = self.place.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            }
+            self.place.client.set_buffers(self.input.len(), 0);
+            self.output.clear();
+        }
+        for buffer in [&mut self.output, &mut self.input] {
+            if buffer.is_empty() && buffer.capacity() > KEPT_BUFFER_BYTES {
+                *buffer = BytesMut::new();
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for more input. False when the client has closed, or is to be closed.
+    async fn read(&mut self) -> io::Result<bool> {
+        if self.input.len() > self.node.live.client_query_buffer_limit() {
+            return Ok(false);
+        }
+        let client = Arc::clone(&self.place.client);
+        let since = self.node.clock().now();
+        let mut has_buffers = true;
+        loop {
+            let idle = self.node.clock().now().since(since);
+            let left = self.node.live.timeout().map(|longest| longest.saturating_sub(idle));
+            let patience = if has_buffers {
+                Some(left.map_or(BUFFERS_KEPT, |left| left.min(BUFFERS_KEPT)))
+            } else {
+                left
+            };
+            let ready = async {
+                match patience {
+                    Some(wait) => tokio::time::timeout(wait, self.stream.readable()).await.ok(),
+                    None => Some(self.stream.readable().await),
+                }
+            };
+            let ready = tokio::select! {
+                biased;
+                ready = ready => ready,
+                () = client.woken() => {
+                    if client.is_killed() {
+                        return Ok(false);
+                    }
+                    continue;
+                }
+            };
+            let Some(ready) = ready else {
+                let idle = self.node.clock().now().since(since);
+                if self.node.live.timeout().is_some_and(|longest| idle >= longest) {
+                    return Ok(false);
+                }
+                if self.input.is_empty() {
+                    self.input = BytesMut::new();
+                    self.output = BytesMut::new();
+                    self.batch.give_back_buffers();
+                }
+                has_buffers = false;
+                continue;
+            };
+            ready?;
+            if client.is_killed() {
+                return Ok(false);
+            }
+            let room = self.parser.wanted().clamp(READ_BYTES / 8, 1 << 20);
+            if self.input.capacity() - self.input.len() < room {
+                self.input.reserve(room.max(READ_BYTES));
+            }
+            match self.stream.try_read_buf(&mut self.input) {
+                Ok(0) => return Ok(false),
+                Ok(count) => {
+                    let stats = self.node.stats.of(worker_number());
+                    stats.add(Counter::Reads, 1);
+                    stats.add(Counter::BytesIn, count as u64);
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Returns when the other side has closed, or somebody wants it closed. What it sends meanwhile stays unread.
+async fn until_gone(stream: &TcpStream, client: &Client) {
+    let mut byte = [0];
+    loop {
+        tokio::select! {
+            peeked = stream.peek(&mut byte) => match peeked {
+                Ok(0) | Err(_) => return,
+                Ok(_) => tokio::time::sleep(PEEK_PAUSE).await,
+            },
+            () = client.killed() => return,
+        }
+    }
+}

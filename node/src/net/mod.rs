@@ -1,0 +1,12 @@
+//! Sockets: listeners, client connections, links to peers.
+//!
+//! For: bytes in and bytes out, and who is connected.
+//! Not here: what the bytes mean (`dispatch`, `replication`, `cluster`).
+
+pub mod listener;
+pub mod connection;
+pub mod session;
+pub mod clients;
+pub mod client;
+pub mod forward;
+pub mod peer;

@@ -1,0 +1,153 @@
+//! Links between nodes.
+//!
+//! For: dialing and accepting peer connections, frames on them, and request-reply calls.
+//! Not here: what is said on them (`cluster`, `replication`, `dispatch`), when a node is gone (`cluster::liveness`).
+//! Next: `handshake` proves who is who, `connection` reads and writes frames, `rpc` calls, `server` accepts.
+
+mod backoff;
+mod connection;
+mod dial;
+mod handshake;
+mod rpc;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use korum_protocol::id::{ClusterId, Incarnation, NodeId};
+use korum_protocol::peer::frame::FrameError;
+use korum_protocol::peer::message::Rejection;
+
+pub use connection::{Frame, FrameReader, FrameWriter};
+pub use dial::{DialError, dial};
+pub use handshake::accept;
+pub use korum_protocol::peer::message::Purpose;
+pub use rpc::{OnEvent, PeerEvent, PeerRpc, RpcError, Trouble, serve_rpc};
+pub use server::{OnConnection, OnPeer, PeerHandlers, PeerServer, Reply, RpcHandler};
+
+/// What this node says of itself when it meets another one. Shared; the parts that may change are atomic.
+#[derive(Debug)]
+pub struct LocalPeer {
+    /// This node.
+    pub node: NodeId,
+    /// Where its peer port is reached, as `host:port`.
+    pub address: String,
+    secret: Option<Bytes>,
+    incarnation: AtomicU64,
+    cluster_id: AtomicU64,
+}
+
+impl LocalPeer {
+    /// A node that is in no cluster yet, or in the given one.
+    #[must_use]
+    pub fn new(
+        node: NodeId,
+        incarnation: Incarnation,
+        cluster_id: Option<ClusterId>,
+        address: String,
+        secret: Option<Bytes>,
+    ) -> Self {
+        Self {
+            node,
+            address,
+            secret,
+            incarnation: AtomicU64::new(incarnation.0),
+            cluster_id: AtomicU64::new(cluster_id.map_or(0, |id| id.0)),
+        }
+    }
+
+    /// Which run of the node this is.
+    #[must_use]
+    pub fn incarnation(&self) -> Incarnation {
+        Incarnation(self.incarnation.load(Ordering::Acquire))
+    }
+
+    /// This run becomes another one: only ever a newer one.
+    pub fn set_incarnation(&self, incarnation: Incarnation) {
+        self.incarnation.fetch_max(incarnation.0, Ordering::AcqRel);
+    }
+
+    /// The cluster it belongs to; ids are never zero.
+    #[must_use]
+    pub fn cluster_id(&self) -> Option<ClusterId> {
+        match self.cluster_id.load(Ordering::Acquire) {
+            0 => None,
+            id => Some(ClusterId(id)),
+        }
+    }
+
+    /// It belongs to a cluster from now on.
+    pub fn set_cluster_id(&self, cluster_id: ClusterId) {
+        self.cluster_id.store(cluster_id.0, Ordering::Release);
+    }
+}
+
+/// Who is at the other end, as the handshake showed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerIdentity {
+    /// Its id.
+    pub node: NodeId,
+    /// Which run of it.
+    pub incarnation: Incarnation,
+    /// Its cluster; `None` while it asks to join one.
+    pub cluster_id: Option<ClusterId>,
+    /// Where its peer port is reached; empty when this node dialed.
+    pub address: String,
+}
+
+/// A connection whose two ends know each other.
+#[derive(Debug)]
+pub struct PeerConnection {
+    /// The other end.
+    pub peer: PeerIdentity,
+    /// Frames from it.
+    pub reader: FrameReader,
+    /// Frames to it.
+    pub writer: FrameWriter,
+}
+
+impl PeerConnection {
+    /// Moves the socket to the runtime that this is called on. Accepted connections belong to the runtime of the
+    /// peer port; data should not be driven by that one.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn rebind(self) -> std::io::Result<Self> {
+        let (reader, writer) = connection::rebind(self.reader, self.writer)?;
+        Ok(Self { peer: self.peer, reader, writer })
+    }
+}
+
+/// Why a peer connection is of no more use.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// The socket failed.
+    #[error("the peer connection failed")]
+    Io(#[from] std::io::Error),
+    /// It ended inside a frame or inside the handshake.
+    #[error("the peer closed the connection inside a frame")]
+    Truncated,
+    /// Something arrived that is no frame.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+    /// A frame arrived that does not belong there.
+    #[error("the peer broke the protocol: {0}")]
+    Protocol(String),
+    /// The handshake took too long.
+    #[error("the peer did not complete the handshake in time")]
+    Timeout,
+    /// The two nodes may not talk.
+    #[error("refused a connection from node {node:?}: {why}")]
+    Rejected {
+        /// Who dialed.
+        node: NodeId,
+        /// Why not.
+        why: Rejection,
+    },
+    /// The proof was wrong.
+    #[error("the peer does not know the cluster secret")]
+    Unauthorized,
+}

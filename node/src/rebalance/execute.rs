@@ -1,0 +1,290 @@
+//! Carries moves out: every partition of which this node is primary gets the copies it should have.
+//!
+//! For: one loop that looks at all of this node's partitions whenever something changed, and does the
+//! next step of each: start a copy, send a chunk, propose the cutover. It keeps no plan: what to do
+//! next follows from the map and from how far each copy is, so nothing is ever left to resume.
+//! Not here: which copies are missing (`plan`), what a copy goes through (`replication::primary`).
+//!
+//! A cutover that ends this node's primacy freezes the partition first: its requests wait until the
+//! outcome is in this node's map.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use korum_protocol::id::{Epoch, NodeId};
+use korum_protocol::map::{MapChange, Move, PartitionId, Refusal, View};
+use tokio::task::JoinHandle;
+
+use super::plan::{self, Task};
+use super::throttle::Throttle;
+use crate::cluster::raft::ProposeError;
+use crate::env::Tick;
+use crate::node::Node;
+use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Stage, Waits};
+use crate::replication::transition::LinkBook;
+
+/// Longest pause between two looks; changes wake the loop at once.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// Bytes of one chunk: read under the partition's lock in well under a millisecond.
+const CHUNK_BYTES: usize = 64 << 10;
+/// Bytes on a link beyond which no more chunks are added: live effects go first.
+const LINK_BYTES: usize = 2 << 20;
+/// Cutovers of one proposal: as many partitions are frozen together, for one commit.
+const CUTOVERS_MAX: usize = 64;
+/// How long a proposal may take.
+const PROPOSE_WAIT: Duration = Duration::from_secs(3);
+/// How long the last writes before a freeze may take to be acknowledged.
+const FREEZE_WAIT: Duration = Duration::from_secs(1);
+
+/// The loop's own memory: what cannot be read off the partitions.
+struct Rebalancer {
+    node: Arc<Node>,
+    throttle: Throttle,
+    cutover: Option<JoinHandle<()>>,
+    drop: Option<JoinHandle<()>>,
+    progress: HashMap<NodeId, (Option<u64>, Tick)>,
+}
+
+/// What one look found.
+#[derive(Default)]
+struct Found {
+    has_more_chunks: bool,
+    started: HashMap<NodeId, usize>,
+    ready: Vec<Task>,
+    lagging: Vec<Move>,
+}
+
+/// Runs until the task is dropped.
+pub async fn run(node: Arc<Node>) {
+    let settings = &node.config().rebalance;
+    let throttle = Throttle::new(settings.bytes_per_second, node.clock().now());
+    let mut rebalancer = Rebalancer { node, throttle, cutover: None, drop: None, progress: HashMap::new() };
+    loop {
+        let has_more = rebalancer.look();
+        if has_more {
+            // The links drain and other tasks run meanwhile.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        } else {
+            rebalancer.node.changed_within(LOOK_AGAIN).await;
+        }
+    }
+}
+
+impl Rebalancer {
+    /// One look at every partition of which this node is primary. True if there is more to stream now.
+    fn look(&mut self) -> bool {
+        if !self.node.is_leased() {
+            return false;
+        }
+        let now = self.node.clock().now();
+        let view = self.node.view();
+        self.throttle.refill(now);
+        let mut missing: HashMap<PartitionId, Vec<Task>> = HashMap::new();
+        for task in plan::tasks(&view, self.node.id()) {
+            missing.entry(task.partition).or_default().push(task);
+        }
+        let stalled = self.stalled_peers(&view, now);
+        let mut found = Found::default();
+        for id in 0..self.node.store().len() as PartitionId {
+            if view.row(id).primary != Some(self.node.id()) {
+                continue;
+            }
+            let tasks = missing.remove(&id).unwrap_or_default();
+            self.look_at(id, &view, &tasks, &stalled, &mut found);
+        }
+        self.drop_lagging(found.lagging);
+        let has_cutovers = self.cut_over(&view, found.ready);
+        found.has_more_chunks || has_cutovers
+    }
+
+    fn look_at(
+        &mut self,
+        id: PartitionId,
+        view: &View,
+        tasks: &[Task],
+        stalled: &[NodeId],
+        found: &mut Found,
+    ) {
+        let mut guard = self.node.store().lock(id);
+        let partition = &mut *guard;
+        let Some(primary) = partition.role.primary_mut() else { return };
+        if primary.era != view.row(id).era {
+            return;
+        }
+        for task in tasks {
+            let limit = self.node.config().rebalance.concurrent_partitions as usize;
+            let known = primary.copies.iter().any(|copy| copy.node == task.target);
+            let started = found.started.entry(task.target).or_default();
+            let may_start =
+                *started < limit && self.node.links().link(task.target, task.incarnation).is_some();
+            if !known && may_start {
+                primary.copies.push(PeerCopy::new(task.target, task.incarnation, false));
+            }
+            *started += usize::from(known || may_start);
+        }
+        let era = primary.era;
+        for copy in &mut primary.copies {
+            if copy.link().is_some_and(|link| link.is_broken()) {
+                copy.unlink();
+            }
+            if copy.link().is_none()
+                && let Some(link) = self.node.links().link(copy.node, copy.incarnation)
+            {
+                copy.connect(id, era, &link);
+            }
+            if let Some(task) = tasks.iter().find(|task| task.target == copy.node)
+                && (copy.is_complete() || task.already_holds || copy.proposed == Some(task.membership_epoch))
+            {
+                found.ready.push(*task);
+            }
+            if copy.is_required
+                && copy.proposed.is_none()
+                && stalled.contains(&copy.node)
+                && !copy.is_acknowledged()
+            {
+                found.lagging.push(Move {
+                    partition: id,
+                    era,
+                    node: copy.node,
+                    incarnation: copy.incarnation,
+                });
+            }
+        }
+        found.has_more_chunks |= self.stream(id, primary, &partition.keyspace);
+    }
+
+    /// Sends a chunk to each copy that is being streamed and whose link has room. True if there is more.
+    fn stream(&self, id: PartitionId, primary: &mut Primary, keyspace: &crate::store::Keyspace) -> bool {
+        let nodes: Vec<NodeId> = primary
+            .copies
+            .iter()
+            .filter(|copy| matches!(copy.stage, Stage::Streaming { .. }))
+            .map(|copy| copy.node)
+            .collect();
+        let mut has_more = false;
+        for node in nodes {
+            let has_room = primary.copies.iter().any(|copy| {
+                copy.node == node && copy.link().is_some_and(|link| link.pending_bytes() < LINK_BYTES)
+            });
+            has_more = true;
+            if has_room
+                && self.throttle.has_room()
+                && let Some(sent) = primary.stream(id, keyspace, node, CHUNK_BYTES)
+            {
+                self.throttle.take(sent.bytes);
+                self.node.count_streamed(sent.bytes, sent.keys);
+            }
+        }
+        has_more
+    }
+
+    /// Peers that owe acknowledgements and have given none for `replica_timeout`.
+    fn stalled_peers(&mut self, view: &View, now: Tick) -> Vec<NodeId> {
+        let timeout = self.node.config().cluster.replica_timeout;
+        let mut stalled = Vec::new();
+        for (&id, record) in view.map.nodes.iter().filter(|(id, _)| **id != self.node.id()) {
+            let link = self.node.links().link(id, record.incarnation);
+            let moved = link.as_ref().map(|link| link.progress());
+            let owes = link.is_none_or(|link| !link.is_settled());
+            let entry = self.progress.entry(id).or_insert((moved, now));
+            if entry.0 != moved || !owes || !record.is_up() {
+                *entry = (moved, now);
+            } else if now.since(entry.1) >= timeout {
+                stalled.push(id);
+            }
+        }
+        stalled
+    }
+
+    fn drop_lagging(&mut self, drops: Vec<Move>) {
+        let is_under_way = self.drop.as_ref().is_some_and(|drop| !drop.is_finished());
+        if drops.is_empty() || is_under_way {
+            return;
+        }
+        let node = Arc::clone(&self.node);
+        tracing::warn!(
+            partitions = drops.len(),
+            "replicas do not acknowledge: they stop being holders until they have caught up"
+        );
+        self.drop = Some(self.node.executor().spawn(async move {
+            // The outcome is in the map; until then the copies are waited for.
+            let _ = node.cluster().propose(MapChange::DropHolders { drops }, PROPOSE_WAIT).await;
+        }));
+    }
+
+    /// Proposes the next cutovers, unless some are under way. True if there were any.
+    fn cut_over(&mut self, view: &View, mut ready: Vec<Task>) -> bool {
+        if ready.is_empty() {
+            return false;
+        }
+        if self.cutover.as_ref().is_some_and(|cutover| !cutover.is_finished()) {
+            return false;
+        }
+        ready.truncate(CUTOVERS_MAX);
+        let (node, membership_epoch) = (Arc::clone(&self.node), view.map.membership_epoch);
+        self.cutover = Some(self.node.executor().spawn(async move {
+            propose(&node, membership_epoch, &ready).await;
+            node.notify_changed();
+        }));
+        true
+    }
+}
+
+/// One batch of cutovers, from freeze to outcome. Until the outcome is known, both the obligation to
+/// wait for the new copy and the freeze stay.
+async fn propose(node: &Arc<Node>, membership_epoch: Epoch, tasks: &[Task]) {
+    let mut waits = Waits::default();
+    let mut is_settled = true;
+    let (mut fresh, mut open) = (Vec::new(), Vec::new());
+    for task in tasks {
+        let mut partition = node.store().lock(task.partition);
+        let Some(primary) = partition.as_primary_mut().filter(|primary| primary.era == task.era) else {
+            continue;
+        };
+        let offer = Offer { already_holds: task.already_holds, ends_my_primacy: task.ends_my_primacy };
+        match primary.offer(task.target, membership_epoch, offer) {
+            Offered::No => {}
+            Offered::First => {
+                is_settled &= primary.settlement(&mut waits) != Settlement::Agreement;
+                fresh.push(task.as_move());
+            }
+            Offered::Again => open.push(task.as_move()),
+        }
+    }
+    is_settled = is_settled && tokio::time::timeout(FREEZE_WAIT, waits.all()).await == Ok(true);
+    if !is_settled {
+        // These were not proposed, so nothing has to be awaited.
+        withdraw(node, &fresh, membership_epoch);
+        fresh.clear();
+    }
+    let moves = [fresh, open].concat();
+    if moves.is_empty() {
+        return;
+    }
+    let change = MapChange::Cutover { membership_epoch, moves: moves.clone() };
+    let outcome = node.cluster().propose(change, PROPOSE_WAIT).await;
+    let decided_at = match outcome {
+        Ok(epoch) => epoch,
+        Err(ProposeError::Refused(Refusal::Outdated { at, .. })) => at,
+        Err(error) => {
+            tracing::warn!(%error, partitions = moves.len(), "the outcome of a cutover is open; proposing again");
+            return;
+        }
+    };
+    // Only a map that is as new as the decision shows what was decided.
+    if node.reached(decided_at, PROPOSE_WAIT).await.is_some() {
+        withdraw(node, &moves, membership_epoch);
+    }
+}
+
+/// Takes back what was promised for moves that are decided and did not make their targets holders.
+fn withdraw(node: &Arc<Node>, moves: &[Move], membership_epoch: Epoch) {
+    for entry in moves {
+        let mut partition = node.store().lock(entry.partition);
+        if let Some(primary) = partition.as_primary_mut().filter(|primary| primary.era == entry.era) {
+            primary.withdraw(entry.node, membership_epoch);
+        }
+    }
+    node.notify_changed();
+}

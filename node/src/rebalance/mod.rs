@@ -1,0 +1,8 @@
+//! Moving partitions to where they belong.
+//!
+//! For: making the exceptions of the map's holders disappear.
+//! Next: `plan` says what is to be moved, `execute` moves it, `throttle` says how fast.
+
+pub mod execute;
+pub mod plan;
+pub mod throttle;

@@ -1,0 +1,155 @@
+//! The effects of a command, collected.
+//!
+//! For: what a command hands to replication: bytes, count, and what was removed.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
+
+use super::Effect;
+use crate::store::garbage::Garbage;
+use crate::store::keyspace::Place;
+use crate::store::{HashPosition, ValueRef};
+
+/// Where one collected effect ends, and whom it is about.
+#[derive(Clone, Copy, Debug)]
+struct Item {
+    /// `None`: all keys.
+    position: Option<HashPosition>,
+    end: usize,
+}
+
+/// The effects of one command, in order, and what it removed.
+#[derive(Default, Debug)]
+pub struct Effects {
+    recording: bool,
+    read_only: bool,
+    count: usize,
+    bytes: BytesMut,
+    items: SmallVec<[Item; 2]>,
+    garbage: Garbage,
+}
+
+impl Effects {
+    /// Without `recording` (nobody listens) effects are counted and not encoded.
+    #[must_use]
+    pub fn new(recording: bool) -> Self {
+        Self { recording, ..Self::default() }
+    }
+
+    /// For commands that only read, where nothing may change (on replicas): expired keys are hidden and stay.
+    #[must_use]
+    pub fn read_only() -> Self {
+        Self { read_only: true, ..Self::default() }
+    }
+
+    /// Whether nothing may change.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Switches the encoding on or off for what follows; only between commands, when nothing is collected.
+    pub fn set_recording(&mut self, recording: bool) {
+        debug_assert_eq!(self.count, 0);
+        self.recording = recording;
+    }
+
+    /// How many effects there are: by so many the sequence number grows.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The bytes of all effects, one after the other; empty unless recording.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Each effect's bytes and the position that it touches (`None`: all); empty unless recording.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<HashPosition>, &[u8])> {
+        let mut start = 0;
+        self.items.iter().map(move |item| {
+            let bytes = &self.bytes[start..item.end];
+            start = item.end;
+            (item.position, bytes)
+        })
+    }
+
+    /// As [`Self::iter`], with the range of each effect's bytes in [`Self::bytes`].
+    pub fn spans(&self) -> impl ExactSizeIterator<Item = (Option<HashPosition>, Range<usize>)> {
+        let mut start = 0;
+        self.items.iter().map(move |item| {
+            let range = start..item.end;
+            start = item.end;
+            (item.position, range)
+        })
+    }
+
+    /// Takes all bytes out, so that several peers share them, and forgets the effects.
+    pub fn take_bytes(&mut self) -> Bytes {
+        let bytes = self.bytes.split().freeze();
+        self.clear();
+        bytes
+    }
+
+    /// Forgets all effects; garbage stays until it is taken.
+    pub fn clear(&mut self) {
+        self.count = 0;
+        self.bytes.clear();
+        self.items.clear();
+    }
+
+    /// What was removed and is too large to drop under the lock.
+    pub fn garbage_mut(&mut self) -> &mut Garbage {
+        &mut self.garbage
+    }
+
+    /// Takes the garbage out.
+    #[must_use = "it is to be dropped where nobody waits"]
+    pub fn take_garbage(&mut self) -> Garbage {
+        std::mem::take(&mut self.garbage)
+    }
+
+    /// Notes any effect on `position`.
+    pub fn push(&mut self, position: Option<HashPosition>, effect: &Effect<'_>) {
+        debug_assert!(!self.read_only, "a command that reads has written");
+        self.count += 1;
+        if self.recording {
+            effect.encode(&mut self.bytes);
+            self.items.push(Item { position, end: self.bytes.len() });
+        }
+    }
+
+    /// The key has this value and deadline now.
+    pub fn set(&mut self, place: Place<'_>, value: ValueRef<'_>, deadline_ms: Option<u64>) {
+        self.push(Some(place.position), &Effect::Set { key: place.key, value, deadline_ms });
+    }
+
+    /// The key is gone.
+    pub fn delete(&mut self, place: Place<'_>) {
+        self.push(Some(place.position), &Effect::Delete { key: place.key });
+    }
+
+    /// The key has this deadline now.
+    pub fn deadline(&mut self, place: Place<'_>, deadline_ms: Option<u64>) {
+        self.push(Some(place.position), &Effect::Deadline { key: place.key, deadline_ms });
+    }
+
+    /// A string has grown by `tail`.
+    pub fn append(&mut self, place: Place<'_>, tail: &[u8]) {
+        self.push(Some(place.position), &Effect::Append { key: place.key, tail });
+    }
+
+    /// A part of a string was written over.
+    pub fn overwrite(&mut self, place: Place<'_>, offset: usize, bytes: &[u8]) {
+        self.push(Some(place.position), &Effect::Overwrite { key: place.key, offset, bytes });
+    }
+
+    /// All keys are gone.
+    pub fn cleared(&mut self) {
+        self.push(None, &Effect::Clear);
+    }
+}

@@ -1,0 +1,264 @@
+//! Effects: what a write did, as replicas are told.
+//!
+//! For: encoding, decoding and collecting them. An effect is about one key (or all), with the outcome in
+//! full and deadlines in absolute time, so that applying it needs no clock and no chance.
+//! Not here: who gets them and when (`primary`), applying them (`store::Keyspace::apply`).
+//!
+//! ```text
+//! effect   = 1 key value | 2 key value deadline | 3 key | 4 key deadline | 5 key | 6 key bytes
+//!          | 7 key offset bytes | 8
+//!            set           set until               delete  deadline         persist append
+//!            overwrite            clear
+//! key, bytes = varint length, bytes      deadline, offset = varint
+//! value    = 1 zigzag varint | 2 bytes | 3 bytes                        integer, string, raw string
+//! ```
+//! New types of values get new type bytes; a node that meets one it does not know refuses the frame.
+
+use bytes::{BufMut, BytesMut};
+
+use crate::store::ValueRef;
+use codec::{
+    put_bytes, put_key, put_value, put_varint, take_byte, take_bytes, take_length, take_value, take_varint,
+};
+
+mod codec;
+mod collected;
+
+pub use collected::Effects;
+
+const SET: u8 = 1;
+const SET_UNTIL: u8 = 2;
+const DELETE: u8 = 3;
+const DEADLINE: u8 = 4;
+const PERSIST: u8 = 5;
+const APPEND: u8 = 6;
+const OVERWRITE: u8 = 7;
+const CLEAR: u8 = 8;
+
+/// What happened to one key, or to all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect<'a> {
+    /// The key now has exactly this value and this deadline (Unix ms).
+    Set {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: ValueRef<'a>,
+        /// Its deadline; `None` if it has none.
+        deadline_ms: Option<u64>,
+    },
+    /// The key is gone.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// The key has this deadline (Unix ms), or none; its value is as it was.
+    Deadline {
+        /// The key.
+        key: &'a [u8],
+        /// Its deadline; `None` if it has none.
+        deadline_ms: Option<u64>,
+    },
+    /// A string has grown at its end.
+    Append {
+        /// The key.
+        key: &'a [u8],
+        /// What it has grown by.
+        tail: &'a [u8],
+    },
+    /// A part of a string was written over; zeros fill it up to `offset`.
+    Overwrite {
+        /// The key.
+        key: &'a [u8],
+        /// Where the part begins, bytes.
+        offset: usize,
+        /// The part.
+        bytes: &'a [u8],
+    },
+    /// All keys of the partition are gone.
+    Clear,
+}
+
+/// Why bytes are not an effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EffectError {
+    /// They end too early.
+    #[error("an effect ends before its end")]
+    Truncated,
+    /// A number is longer than 64 bits, or too large for what it says.
+    #[error("a number in an effect is too large")]
+    TooLarge,
+    /// A kind of effect that this version does not know.
+    #[error("effect of unknown kind {0}")]
+    UnknownEffect(u8),
+    /// A type of value that this version does not know.
+    #[error("value of unknown type {0}")]
+    UnknownValue(u8),
+    /// A chunk holds something else than full states of keys of its range.
+    #[error("a chunk holds what is not the state of a key of its range")]
+    NotOfChunk,
+}
+
+impl<'a> Effect<'a> {
+    /// Appends the bytes of this effect to `out`.
+    pub fn encode(&self, out: &mut BytesMut) {
+        match *self {
+            Self::Set { key, value, deadline_ms } => {
+                put_key(out, if deadline_ms.is_some() { SET_UNTIL } else { SET }, key);
+                put_value(out, value);
+                if let Some(deadline) = deadline_ms {
+                    put_varint(out, deadline);
+                }
+            }
+            Self::Delete { key } => put_key(out, DELETE, key),
+            Self::Deadline { key, deadline_ms: None } => put_key(out, PERSIST, key),
+            Self::Deadline { key, deadline_ms: Some(deadline) } => {
+                put_key(out, DEADLINE, key);
+                put_varint(out, deadline);
+            }
+            Self::Append { key, tail } => {
+                put_key(out, APPEND, key);
+                put_bytes(out, tail);
+            }
+            Self::Overwrite { key, offset, bytes } => {
+                put_key(out, OVERWRITE, key);
+                put_varint(out, offset as u64);
+                put_bytes(out, bytes);
+            }
+            Self::Clear => out.put_u8(CLEAR),
+        }
+    }
+
+    /// Writes a `Set` of a long string without the string itself: what goes before it, and behind.
+    pub fn encode_around(
+        key: &[u8],
+        length: usize,
+        deadline_ms: Option<u64>,
+        before: &mut BytesMut,
+        behind: &mut BytesMut,
+    ) {
+        put_key(before, if deadline_ms.is_some() { SET_UNTIL } else { SET }, key);
+        codec::put_string_head(before, length);
+        if let Some(deadline) = deadline_ms {
+            put_varint(behind, deadline);
+        }
+    }
+
+    /// Takes one effect from the front of `input`; after an error `input` stands anywhere.
+    ///
+    /// # Errors
+    /// When the bytes are cut off or are not an effect. Nothing is allocated.
+    pub fn decode(input: &mut &'a [u8]) -> Result<Self, EffectError> {
+        let kind = take_byte(input)?;
+        if kind == CLEAR {
+            return Ok(Self::Clear);
+        }
+        if !(SET..CLEAR).contains(&kind) {
+            return Err(EffectError::UnknownEffect(kind));
+        }
+        let key = take_bytes(input)?;
+        Ok(match kind {
+            SET => Self::Set { key, value: take_value(input)?, deadline_ms: None },
+            SET_UNTIL => {
+                let value = take_value(input)?;
+                Self::Set { key, value, deadline_ms: Some(take_varint(input)?) }
+            }
+            DELETE => Self::Delete { key },
+            DEADLINE => Self::Deadline { key, deadline_ms: Some(take_varint(input)?) },
+            PERSIST => Self::Deadline { key, deadline_ms: None },
+            APPEND => Self::Append { key, tail: take_bytes(input)? },
+            _ => {
+                let offset = take_length(input)?;
+                Self::Overwrite { key, offset, bytes: take_bytes(input)? }
+            }
+        })
+    }
+
+    /// The key that it is about; `None` means all.
+    #[must_use]
+    pub fn key(&self) -> Option<&'a [u8]> {
+        match *self {
+            Self::Set { key, .. }
+            | Self::Delete { key }
+            | Self::Deadline { key, .. }
+            | Self::Append { key, .. }
+            | Self::Overwrite { key, .. } => Some(key),
+            Self::Clear => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::keyspace::Place;
+    use crate::store::{HashPosition, StringRef};
+    use proptest::prelude::*;
+
+    fn effects<'a>(key: &'a [u8], bytes: &'a [u8], number: i64, deadline: Option<u64>) -> Vec<Effect<'a>> {
+        let value = |string| Effect::Set { key, value: ValueRef::String(string), deadline_ms: deadline };
+        vec![
+            value(StringRef::Integer(number)),
+            value(StringRef::Bytes(bytes)),
+            value(StringRef::Raw(bytes)),
+            Effect::Delete { key },
+            Effect::Deadline { key, deadline_ms: deadline },
+            Effect::Append { key, tail: bytes },
+            Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
+            Effect::Clear,
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn an_effect_reads_back_and_no_part_of_it_does(
+            key: Vec<u8>, bytes: Vec<u8>, number: i64, deadline: Option<u64>,
+        ) {
+            for effect in effects(&key, &bytes, number, deadline) {
+                let mut out = BytesMut::new();
+                effect.encode(&mut out);
+                let mut input = &out[..];
+                prop_assert_eq!(Effect::decode(&mut input), Ok(effect));
+                prop_assert!(input.is_empty());
+                for len in 0..out.len() {
+                    prop_assert_eq!(Effect::decode(&mut &out[..len]), Err(EffectError::Truncated));
+                }
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_an_effect_or_an_error(bytes: Vec<u8>) {
+            let mut input = &bytes[..];
+            while !input.is_empty() && Effect::decode(&mut input).is_ok() {}
+        }
+    }
+
+    #[test]
+    fn numbers_past_64_bits_are_refused() {
+        let mut input = [vec![DEADLINE, 0], vec![0xff; 9], vec![0x02]].concat();
+        assert_eq!(Effect::decode(&mut &input[..]), Err(EffectError::TooLarge));
+        *input.last_mut().unwrap() = 0x01;
+        assert_eq!(
+            Effect::decode(&mut &input[..]),
+            Ok(Effect::Deadline { key: b"", deadline_ms: Some(u64::MAX) })
+        );
+    }
+
+    #[test]
+    fn effects_that_are_not_recorded_are_still_counted() {
+        let place = Place { key: b"k", position: HashPosition::START };
+        for recording in [false, true] {
+            let mut effects = Effects::new(recording);
+            effects.delete(place);
+            effects.cleared();
+            assert_eq!(effects.count(), 2);
+            assert_eq!(effects.iter().len(), if recording { 2 } else { 0 });
+            if recording {
+                let all: Vec<_> = effects.iter().map(|(position, bytes)| (position, bytes.len())).collect();
+                assert_eq!(all, [(Some(HashPosition::START), 3), (None, 1)]);
+            }
+            effects.clear();
+            assert_eq!((effects.count(), effects.bytes().len()), (0, 0));
+        }
+    }
+}

@@ -1,0 +1,446 @@
+//! What a primary knows of its partition's other copies, and when it may answer.
+//!
+//! For: sequencing effects, feeding the copies, and saying which acknowledgements an answer waits for.
+//! Pure but for appending to links, which never waits.
+//! Not here: locks, sockets, proposals (`rebalance`), role changes (`transition`).
+//!
+//! ```text
+//! Unlinked ──link──▶ Comparing ──equal───────────────────▶ Live
+//!    ▲                   └──────different──▶ Streaming ──────┘
+//!    └──────────────── link broke (from any stage) ──────────
+//! ```
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use korum_protocol::id::{Epoch, Incarnation, NodeId, Position};
+use korum_protocol::map::PartitionId;
+use smallvec::SmallVec;
+
+use super::effect::Effects;
+use super::link::Link;
+use super::message::{Body, Compared, Message};
+use crate::store::{HashPosition, Keyspace};
+
+/// A primary's side of one partition.
+pub struct Primary {
+    /// The epoch at which this node became primary.
+    pub era: Epoch,
+    /// Where this copy stood when it became primary; a copy that stands there too has the same content.
+    pub base: Option<Position>,
+    /// Effects written in this era.
+    pub sequence: u64,
+    /// A cutover that ends this node's primacy is being proposed, in this membership epoch: requests
+    /// wait for its outcome.
+    pub frozen: Option<Epoch>,
+    /// The membership epoch of the map that this was last brought in line with.
+    pub membership_epoch: Epoch,
+    /// The other copies: all other holders, and the nodes that catch up.
+    pub copies: SmallVec<[PeerCopy; 2]>,
+}
+
+/// Another node's copy, as its primary sees it.
+pub struct PeerCopy {
+    /// Whose.
+    pub node: NodeId,
+    /// Which run of it.
+    pub incarnation: Incarnation,
+    /// Is a holder, by the map that this was last brought in line with.
+    pub is_holder: bool,
+    /// Answers wait for its acknowledgements: it is a holder, or was proposed as one.
+    pub is_required: bool,
+    /// Proposed as a holder in this membership epoch; the outcome is open.
+    pub proposed: Option<Epoch>,
+    /// Everything that was ever to be acknowledged by it was, before the link broke.
+    pub is_clean: bool,
+    /// How far it is.
+    pub stage: Stage,
+}
+
+/// How far another copy is.
+pub enum Stage {
+    /// There is no connection.
+    Unlinked,
+    /// Asked how far its copy has come.
+    Comparing {
+        /// The connection.
+        link: Arc<Link>,
+        /// The question that is open.
+        question: u64,
+    },
+    /// Is being streamed; entries before `next` are there.
+    Streaming {
+        /// The connection.
+        link: Arc<Link>,
+        /// Where the next chunk starts.
+        next: HashPosition,
+    },
+    /// Gets every effect in order.
+    Live {
+        /// The connection.
+        link: Arc<Link>,
+        /// Position on the link of the message that completed the copy.
+        completed: u64,
+        /// Position on the link of the last message about this partition.
+        sent: u64,
+    },
+}
+
+/// What one chunk had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Bytes.
+    pub bytes: usize,
+    /// Keys.
+    pub keys: usize,
+}
+
+/// May a request be executed now?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Yes.
+    Ready,
+    /// Not before a copy has agreed, a link has drained or a cutover has an outcome.
+    Wait,
+}
+
+/// What an answer must wait for.
+#[derive(Default)]
+pub struct Waits {
+    links: SmallVec<[(Arc<Link>, u64); 2]>,
+    /// A required copy fell out of step: there is no position to wait for, only another look.
+    is_open: bool,
+}
+
+impl Waits {
+    /// Wait for `position` on `link`.
+    pub fn add(&mut self, link: &Arc<Link>, position: u64) {
+        match self.links.iter_mut().find(|(known, _)| Arc::ptr_eq(known, link)) {
+            Some((_, last)) => *last = position.max(*last),
+            None => self.links.push((Arc::clone(link), position)),
+        }
+    }
+
+    /// Nothing to wait for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty() && !self.is_open
+    }
+
+    /// Nothing is left to wait for.
+    #[must_use]
+    pub fn are_acknowledged(&self) -> bool {
+        !self.is_open && self.links.iter().all(|(link, position)| link.acknowledged() >= *position)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.links.clear();
+        self.is_open = false;
+    }
+
+    /// Waits for all of it. True if all was acknowledged; false means: look again.
+    pub async fn all(&self) -> bool {
+        if self.is_open {
+            return false;
+        }
+        for (link, position) in &self.links {
+            if link.wait(*position).await.is_err() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// How an answer that may have to wait stands.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub enum Settlement {
+    /// Every required copy has acknowledged.
+    Done,
+    /// Wait for what was added to the waits.
+    Acknowledgements,
+    /// A required copy is not in step; look again later.
+    Agreement,
+}
+
+impl PeerCopy {
+    /// A copy of which nothing is known yet, on the link to its node if there is one.
+    pub fn new(node: NodeId, incarnation: Incarnation, is_holder: bool) -> Self {
+        Self {
+            node,
+            incarnation,
+            is_holder,
+            is_required: is_holder,
+            proposed: None,
+            is_clean: false,
+            stage: Stage::Unlinked,
+        }
+    }
+
+    /// The link in use.
+    #[must_use]
+    pub fn link(&self) -> Option<&Arc<Link>> {
+        match &self.stage {
+            Stage::Unlinked => None,
+            Stage::Comparing { link, .. } | Stage::Streaming { link, .. } | Stage::Live { link, .. } => {
+                Some(link)
+            }
+        }
+    }
+
+    /// Everything sent was acknowledged.
+    #[must_use]
+    pub fn is_acknowledged(&self) -> bool {
+        matches!(&self.stage, Stage::Live { link, sent, .. } if link.acknowledged() >= *sent)
+    }
+
+    /// The peer has said that its copy is complete, and it is connected.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        matches!(&self.stage, Stage::Live { link, completed, .. }
+            if !link.is_broken() && link.acknowledged() >= *completed)
+    }
+
+    /// Takes a fresh connection: asks how far the copy has come.
+    pub fn connect(&mut self, partition: PartitionId, era: Epoch, link: &Arc<Link>) {
+        self.unlink();
+        let question = link.next_question();
+        let body = Body::Compare { question };
+        link.append(|out| Message { partition, era, body }.encode(out));
+        self.stage = Stage::Comparing { link: Arc::clone(link), question };
+    }
+
+    /// Asks again, on the same connection.
+    pub fn ask_again(&mut self, partition: PartitionId, era: Epoch) {
+        match self.link().filter(|link| !link.is_broken()).cloned() {
+            Some(link) => self.connect(partition, era, &link),
+            None => self.unlink(),
+        }
+    }
+
+    /// The connection is gone.
+    pub fn unlink(&mut self) {
+        match &self.stage {
+            Stage::Unlinked => {}
+            Stage::Live { link, sent, .. } => {
+                self.is_clean = link.acknowledged() >= *sent;
+                self.stage = Stage::Unlinked;
+            }
+            // Nothing was executed since the last time it was known to be clean: requests waited.
+            Stage::Comparing { .. } | Stage::Streaming { .. } => self.stage = Stage::Unlinked,
+        }
+    }
+}
+
+impl PeerCopy {
+    /// Everything was sent: from now on the copy gets every effect.
+    fn complete(&mut self, partition: PartitionId, era: Epoch, position: Position, link: &Arc<Link>) {
+        let body = Body::Complete { position };
+        let sent = link.append(|out| Message { partition, era, body }.encode(out));
+        self.is_clean = false;
+        self.stage = Stage::Live { link: Arc::clone(link), completed: sent, sent };
+    }
+}
+
+impl Primary {
+    /// A primary of `era` whose copy stood at `base`, with no other copies yet.
+    #[must_use]
+    pub fn new(era: Epoch, base: Option<Position>) -> Self {
+        let membership_epoch = Epoch(0);
+        Self { era, base, sequence: 0, frozen: None, membership_epoch, copies: SmallVec::new() }
+    }
+
+    /// The position of this copy.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        Position { era: self.era, sequence: self.sequence }
+    }
+
+    /// May a command be executed now? Writes need every required copy in step, with room on its link;
+    /// reads need to know that nothing unacknowledged can be seen, or what to wait for.
+    #[must_use]
+    pub fn admits(&self, is_write: bool) -> Admission {
+        let is_ready = |copy: &PeerCopy| match &copy.stage {
+            Stage::Live { link, .. } if !link.is_broken() => !is_write || !link.is_full(),
+            Stage::Live { link, sent, .. } => !is_write && link.acknowledged() >= *sent,
+            Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } => !is_write && copy.is_clean,
+        };
+        if self.frozen.is_none() && self.copies.iter().all(|copy| !copy.is_required || is_ready(copy)) {
+            Admission::Ready
+        } else {
+            Admission::Wait
+        }
+    }
+
+    /// Numbers the effects of one command and sends them to the copies. Called under the lock under
+    /// which they were made.
+    pub fn replicate(&mut self, partition: PartitionId, effects: &Effects) {
+        let (era, first) = (self.era, self.sequence + 1);
+        self.sequence += effects.count() as u64;
+        for copy in &mut self.copies {
+            match &mut copy.stage {
+                Stage::Live { link, sent, .. } => {
+                    let body = Body::Effects { first, count: effects.count() as u32, bytes: effects.bytes() };
+                    *sent = link.append(|out| Message { partition, era, body }.encode(out));
+                }
+                Stage::Streaming { link, next } => {
+                    let mut passing = BytesMut::new();
+                    for (at, bytes) in effects.iter() {
+                        if at.is_none_or(|at| at < *next) {
+                            passing.extend_from_slice(bytes);
+                        }
+                    }
+                    if !passing.is_empty() {
+                        let body = Body::Passing { bytes: &passing };
+                        link.append(|out| Message { partition, era, body }.encode(out));
+                    }
+                }
+                Stage::Unlinked | Stage::Comparing { .. } => {}
+            }
+        }
+    }
+
+    /// Are there copies that want to hear of effects at all?
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        !self.copies.is_empty()
+    }
+
+    /// What an answer that saw the present content has to wait for; adds it to `waits`.
+    pub fn settlement(&self, waits: &mut Waits) -> Settlement {
+        let mut settlement = Settlement::Done;
+        for copy in self.copies.iter().filter(|copy| copy.is_required) {
+            match &copy.stage {
+                Stage::Live { link, sent, .. } if link.acknowledged() >= *sent => {}
+                Stage::Live { link, sent, .. } if !link.is_broken() => {
+                    waits.add(link, *sent);
+                    settlement = settlement.worse(Settlement::Acknowledgements);
+                }
+                Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } if copy.is_clean => {}
+                Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } | Stage::Live { .. } => {
+                    settlement = Settlement::Agreement;
+                    waits.is_open = true;
+                }
+            }
+        }
+        settlement
+    }
+
+    /// Before a cutover is proposed that makes a copy a holder, or only puts the holders in order: from now
+    /// on answers wait for it, and if the cutover ends this primacy, requests wait for the outcome.
+    pub fn offer(&mut self, node: NodeId, membership_epoch: Epoch, offer: Offer) -> Offered {
+        if self.membership_epoch != membership_epoch {
+            return Offered::No;
+        }
+        let Some(copy) = self.copies.iter_mut().find(|copy| copy.node == node) else { return Offered::No };
+        let is_open = copy.proposed == Some(membership_epoch);
+        if !is_open && !copy.is_complete() && !offer.already_holds {
+            return Offered::No;
+        }
+        copy.is_required = true;
+        copy.proposed = Some(membership_epoch);
+        if offer.ends_my_primacy {
+            self.frozen = Some(membership_epoch);
+        }
+        if is_open { Offered::Again } else { Offered::First }
+    }
+
+    /// A proposal is decided, or was never made: a copy that it did not make a holder is not waited for
+    /// any more, and requests go on unless another proposal is open.
+    pub fn withdraw(&mut self, node: NodeId, membership_epoch: Epoch) {
+        let of_now = |copy: &&mut PeerCopy| copy.node == node && copy.proposed == Some(membership_epoch);
+        if let Some(copy) = self.copies.iter_mut().find(of_now) {
+            copy.proposed = None;
+            copy.is_required = copy.is_holder;
+            if let Some(link) = copy.link() {
+                link.recheck();
+            }
+        }
+        self.thaw();
+    }
+
+    /// Requests go on when no proposal is open whose outcome they could wait for.
+    pub fn thaw(&mut self) {
+        if self.copies.iter().all(|copy| copy.proposed.is_none()) {
+            self.frozen = None;
+        }
+    }
+
+    /// A copy answered how far it has come. If that is where this one stands, it is in step at once;
+    /// else it is streamed from the start.
+    pub fn compared(&mut self, partition: PartitionId, node: NodeId, on: &Arc<Link>, answer: &Compared) {
+        let theirs = answer.position;
+        let (era, position) = (self.era, self.position());
+        let is_equal =
+            theirs.is_some() && (theirs == Some(position) || (self.sequence == 0 && theirs == self.base));
+        let Some(copy) = self.copies.iter_mut().find(|copy| copy.node == node) else { return };
+        match &copy.stage {
+            Stage::Comparing { link, question } if Arc::ptr_eq(link, on) && *question == answer.question => {
+                if is_equal {
+                    copy.complete(partition, era, position, on);
+                } else {
+                    copy.stage = Stage::Streaming { link: Arc::clone(on), next: HashPosition::START };
+                }
+            }
+            // An answer of an earlier question.
+            Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } | Stage::Live { .. } => {}
+        }
+    }
+
+    /// Sends the next chunk to a copy that is being streamed. Returns what was sent; `None` when the
+    /// copy is not being streamed (any more).
+    pub fn stream(
+        &mut self,
+        partition: PartitionId,
+        keyspace: &Keyspace,
+        node: NodeId,
+        budget_bytes: usize,
+    ) -> Option<Sent> {
+        let (era, position) = (self.era, self.position());
+        let copy = self.copies.iter_mut().find(|copy| copy.node == node)?;
+        let Stage::Streaming { link, next } = &mut copy.stage else { return None };
+        if link.is_broken() {
+            return None;
+        }
+        let mut entries = BytesMut::new();
+        let chunk = keyspace.read_chunk(*next, budget_bytes, &mut entries);
+        let body = Body::Chunk { from: chunk.range.from.get(), to: chunk.range.until.get(), bytes: &entries };
+        link.append(|out| Message { partition, era, body }.encode(out));
+        match chunk.next {
+            Some(after) => *next = after,
+            None => {
+                let link = Arc::clone(link);
+                copy.complete(partition, era, position, &link);
+            }
+        }
+        Some(Sent { bytes: entries.len(), keys: chunk.entries as usize })
+    }
+}
+
+/// What a cutover would do, beside making its target a holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Offer {
+    /// The target is a holder already: only the order changes.
+    pub already_holds: bool,
+    /// This node will not be the primary after it.
+    pub ends_my_primacy: bool,
+}
+
+/// May a cutover be proposed?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// No: the copy is not complete, or the map has moved on.
+    No,
+    /// Yes, once everything is acknowledged.
+    First,
+    /// The same was proposed already, and its outcome is open: proposing it again adds nothing to what may
+    /// happen, and settles it.
+    Again,
+}
+
+impl Settlement {
+    fn worse(self, other: Self) -> Self {
+        if self == Self::Agreement { self } else { other }
+    }
+}

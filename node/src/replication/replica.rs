@@ -1,0 +1,98 @@
+//! What a copy does with its primary's messages.
+//!
+//! For: applying a stream to a partition, deterministically; refusing what does not fit.
+//! Not here: sockets and waiting for the map (`session`).
+
+use korum_protocol::id::{NodeId, Position};
+use korum_protocol::map::Row;
+
+use super::effect::{Effect, EffectError};
+use super::message::{Body, Compared, Message};
+use crate::store::{Garbage, HashPosition, HashRange, Partition, Role};
+
+/// Why a message was not applied. The link is given up: what it acknowledged would no longer mean
+/// that it was applied.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// This node does not take that sender's messages in that era.
+    #[error("partition {0} does not follow that primary in that era")]
+    NotFollowing(u16),
+    /// Effects are missing before these.
+    #[error("partition {0} expects another sequence")]
+    Gap(u16),
+    /// The bytes are not effects.
+    #[error(transparent)]
+    Effect(#[from] EffectError),
+}
+
+/// Applies one message of `sender`; answers a comparison.
+///
+/// `row` is the partition's in this node's map. A node that should hold the partition becomes a target
+/// when its primary asks how far its copy has come. What an outdated primary says to a node that holds
+/// nothing is passed over; its effects are refused by every holder, and its successor is one of them, so
+/// it can acknowledge nothing. What the present primary says to a copy that it believes to follow, and that
+/// does not, must not be acknowledged: the copy was given up in between.
+///
+/// # Errors
+/// When the message does not fit what this copy knows.
+pub fn receive(
+    partition: &mut Partition,
+    me: NodeId,
+    sender: NodeId,
+    row: &Row,
+    message: &Message<'_>,
+    garbage: &mut Garbage,
+) -> Result<Option<Compared>, Refused> {
+    let Message { partition: id, era, body } = message;
+    let is_primary = row.primary == Some(sender) && row.era == *era && partition.newest_era == *era;
+    if !is_primary || !partition.follows(sender, *era) {
+        let is_wanted = row.replica_set.contains(&me) || row.holders.contains(&me);
+        match (body, &partition.role) {
+            (Body::Effects { .. }, Role::Replica { .. } | Role::Primary(_)) => {
+                return Err(Refused::NotFollowing(*id));
+            }
+            (Body::Compare { .. }, Role::Absent | Role::Target { .. }) if is_primary && is_wanted => {
+                partition.role = Role::Target { primary: sender, era: *era };
+            }
+            // A stream that would be acknowledged and not applied.
+            (_, Role::Absent | Role::Target { .. }) if is_primary && is_wanted => {
+                return Err(Refused::NotFollowing(*id));
+            }
+            // Not wanted by this map, so the sender's answers do not depend on this copy.
+            _ => return Ok(None),
+        }
+    }
+    match *body {
+        Body::Compare { question } => {
+            return Ok(Some(Compared { partition: *id, era: *era, question, position: partition.position }));
+        }
+        Body::Effects { first, count, bytes } => {
+            let next = partition.position.filter(|position| position.era == *era);
+            if next.map(|position| position.sequence + 1) != Some(first) {
+                return Err(Refused::Gap(*id));
+            }
+            apply_all(partition, bytes, garbage)?;
+            partition.position =
+                Some(Position { era: *era, sequence: first + u64::from(count).saturating_sub(1) });
+        }
+        Body::Passing { bytes } => {
+            partition.position = None;
+            apply_all(partition, bytes, garbage)?;
+        }
+        Body::Chunk { from, to, bytes } => {
+            partition.position = None;
+            let range = HashRange { from: HashPosition::new(from), until: HashPosition::new(to) };
+            partition.keyspace.apply_chunk(range, bytes, garbage)?;
+        }
+        Body::Complete { position } => partition.position = Some(position),
+    }
+    Ok(None)
+}
+
+fn apply_all(partition: &mut Partition, mut bytes: &[u8], garbage: &mut Garbage) -> Result<(), EffectError> {
+    while !bytes.is_empty() {
+        let effect = Effect::decode(&mut bytes)?;
+        partition.keyspace.apply(&effect, garbage);
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! Doing what a primary did.
+//!
+//! For: effects, on replicas and on targets of a stream; strings changed in place, on primaries too.
+//! Not here: chunks of a stream (`stream`).
+
+use korum_protocol::limits::BULK_BYTES_MAX;
+
+use super::entry::Entry;
+use super::garbage::Garbage;
+use super::keyspace::{Keyspace, Place};
+use super::value::{StringValue, Value};
+use crate::replication::effect::Effect;
+
+impl Keyspace {
+    /// Does what a primary did. Deterministic: no clock, no chance, no limits of this node.
+    pub fn apply(&mut self, effect: &Effect<'_>, garbage: &mut Garbage) {
+        match *effect {
+            Effect::Set { key, value, deadline_ms } => {
+                self.put(self.place(key), value, deadline_ms, garbage);
+            }
+            Effect::Delete { key } => {
+                self.remove(self.place(key), garbage);
+            }
+            Effect::Deadline { key, deadline_ms } => {
+                self.set_deadline(self.place(key), deadline_ms);
+            }
+            Effect::Append { key, tail } => self.append(self.place(key), tail),
+            Effect::Overwrite { key, offset, bytes } => self.overwrite(self.place(key), offset, bytes),
+            Effect::Clear => garbage.absorb(&mut self.clear()),
+        }
+    }
+
+    /// Appends to a string; a missing key is created.
+    pub fn append(&mut self, place: Place<'_>, tail: &[u8]) {
+        self.edit_string(place, |bytes| bytes.extend_from_slice(tail));
+    }
+
+    /// Writes into a string from `offset` on, after zeros where it is shorter; a missing key is created.
+    /// The caller has bounded `offset`; as a guard, nothing is written past the longest string.
+    pub fn overwrite(&mut self, place: Place<'_>, offset: usize, new: &[u8]) {
+        let Some(end) = offset.checked_add(new.len()) else { return };
+        if end > BULK_BYTES_MAX {
+            return;
+        }
+        self.edit_string(place, |bytes| {
+            if bytes.len() < end {
+                bytes.resize(end, 0);
+            }
+            bytes[offset..end].copy_from_slice(new);
+        });
+    }
+
+    fn edit_string(&mut self, place: Place<'_>, edit: impl FnOnce(&mut Vec<u8>)) {
+        if !self.contains(place.key) {
+            let empty = Value::String(StringValue::Raw(Vec::new()));
+            self.insert(place.position, Entry::from_value(place.key, empty, None, self.second));
+        }
+        let second = self.second;
+        self.change(place, |value| {
+            let Value::String(string) = value;
+            edit(string.raw_mut());
+        });
+        self.set_access(place, second);
+    }
+}

@@ -1,0 +1,298 @@
+//! The keys of one partition: the door to the store.
+//!
+//! For: reading, writing and expiring entries, with accounts that are always current.
+//! Not here: who may do so (roles), what a command means, what is told to replicas of a command
+//! (`command::Call`, which records an effect for every change it makes here).
+//! Next: `scan` walks it, `stream` copies it, `random` picks from it.
+
+use super::entry::Entry;
+use super::expiry::ExpiryIndex;
+use super::garbage::Garbage;
+use super::position::HashPosition;
+use super::table::{Slot, Table};
+use super::value::{Value, ValueRef};
+use crate::replication::effect::Effects;
+
+/// A key together with its position, so that it is hashed once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place<'k> {
+    /// The key.
+    pub key: &'k [u8],
+    /// Where it stands in hash order.
+    pub position: HashPosition,
+}
+
+/// All entries of a partition. Pure data: time comes in as an argument.
+#[derive(Debug)]
+pub struct Keyspace {
+    pub(super) table: Table,
+    pub(super) expiry: ExpiryIndex,
+    /// Entries with a deadline.
+    pub(super) expires: usize,
+    /// Allocations of the entries, bytes.
+    pub(super) entry_bytes: usize,
+    /// Unix seconds, as far as it was told: the access mark of what is applied from a stream.
+    pub(super) second: u32,
+}
+
+impl Keyspace {
+    /// An empty one, without an allocation. All nodes of a cluster use the same seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            table: Table::new(seed),
+            expiry: ExpiryIndex::default(),
+            expires: 0,
+            entry_bytes: 0,
+            second: 0,
+        }
+    }
+
+    /// Tells the time, in Unix seconds, for access marks only.
+    pub fn tick(&mut self, second: u32) {
+        self.second = second;
+    }
+
+    /// Where `key` stands.
+    #[must_use]
+    pub fn hash_position(&self, key: &[u8]) -> HashPosition {
+        HashPosition::of(self.table.seed(), key)
+    }
+
+    /// `key` with its position.
+    #[must_use]
+    pub fn place<'k>(&self, key: &'k [u8]) -> Place<'k> {
+        Place { key, position: self.hash_position(key) }
+    }
+
+    /// Number of keys, those that are expired and not yet removed included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// No keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Number of keys with a deadline.
+    #[must_use]
+    pub fn expires_len(&self) -> usize {
+        self.expires
+    }
+
+    /// An estimate of all memory held, bytes; O(1).
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.entry_bytes + self.table.memory_bytes() + self.expiry.memory_bytes()
+    }
+
+    /// The entry of `key` unless it is expired; changes nothing (for replicas, and for looking only).
+    #[must_use]
+    pub fn peek(&self, key: &[u8], now_ms: u64) -> Option<&Entry> {
+        let slot = self.table.find(self.hash_position(key), key)?;
+        Some(self.table.get(slot)).filter(|entry| !entry.is_expired(now_ms))
+    }
+
+    /// Whether `key` has an entry, expired or not.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.table.find(self.hash_position(key), key).is_some()
+    }
+
+    /// The slot of a living entry; an expired one is removed, and its `Delete` recorded.
+    fn living(&mut self, place: Place<'_>, now_ms: u64, effects: &mut Effects) -> Option<Slot> {
+        let slot = self.table.find(place.position, place.key)?;
+        if !self.table.get(slot).is_expired(now_ms) {
+            return Some(slot);
+        }
+        if !effects.is_read_only() {
+            self.remove_slot(place.position, slot, effects.garbage_mut());
+            effects.delete(place);
+        }
+        None
+    }
+
+    /// The living entry of a key, without marking an access. On primaries an expired entry is removed, and
+    /// its `Delete` recorded; with read-only effects (on replicas) it is hidden.
+    pub fn look(&mut self, place: Place<'_>, now_ms: u64, effects: &mut Effects) -> Option<&Entry> {
+        let slot = self.living(place, now_ms, effects)?;
+        Some(self.table.get(slot))
+    }
+
+    /// As [`Self::look`], and marks an access.
+    pub fn read(&mut self, place: Place<'_>, now_ms: u64, effects: &mut Effects) -> Option<&Entry> {
+        let slot = self.living(place, now_ms, effects)?;
+        let entry = self.table.get_mut(slot);
+        entry.touch(seconds(now_ms));
+        Some(entry)
+    }
+
+    /// Changes the living value of `place` in place.
+    pub fn change<R>(&mut self, place: Place<'_>, change: impl FnOnce(&mut Value) -> R) -> Option<R> {
+        let slot = self.table.find(place.position, place.key)?;
+        let entry = self.table.get_mut(slot);
+        let before = entry.heap_bytes();
+        let result = change(entry.value_mut());
+        self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
+        Some(result)
+    }
+
+    /// Marks an access at a second of the caller's choice, as `RESTORE IDLETIME` does.
+    pub fn set_access(&mut self, place: Place<'_>, second: u32) {
+        if let Some(slot) = self.table.find(place.position, place.key) {
+            self.table.get_mut(slot).touch(second);
+        }
+    }
+
+    /// Sets value and deadline of a key, whatever was there. A large old value becomes garbage.
+    pub fn put(
+        &mut self,
+        place: Place<'_>,
+        value: ValueRef<'_>,
+        deadline_ms: Option<u64>,
+        garbage: &mut Garbage,
+    ) {
+        let access = self.second;
+        let Some(slot) = self.table.find(place.position, place.key) else {
+            return self.insert(place.position, Entry::new(place.key, value, deadline_ms, access));
+        };
+        let entry = self.table.get_mut(slot);
+        let (before, old_deadline) = (entry.heap_bytes(), entry.deadline_ms());
+        if let Some(old) = entry.replace(value, deadline_ms, access) {
+            garbage.add(old);
+        }
+        self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
+        self.move_deadline(place.position, old_deadline, deadline_ms);
+    }
+
+    /// As [`Self::put`], for a value that is handed over.
+    pub fn put_value(
+        &mut self,
+        place: Place<'_>,
+        value: Value,
+        deadline_ms: Option<u64>,
+        garbage: &mut Garbage,
+    ) {
+        self.remove(place, garbage);
+        self.insert(place.position, Entry::from_value(place.key, value, deadline_ms, self.second));
+    }
+
+    pub(super) fn insert(&mut self, position: HashPosition, entry: Entry) {
+        self.entry_bytes += entry.heap_bytes();
+        let deadline = entry.deadline_ms();
+        self.table.insert(position, entry);
+        self.move_deadline(position, None, deadline);
+    }
+
+    /// Sets or takes away the deadline of a key; whether there was the key.
+    pub fn set_deadline(&mut self, place: Place<'_>, deadline_ms: Option<u64>) -> bool {
+        let Some(slot) = self.table.find(place.position, place.key) else { return false };
+        let entry = self.table.get_mut(slot);
+        let (before, old_deadline) = (entry.heap_bytes(), entry.deadline_ms());
+        entry.set_deadline(deadline_ms);
+        self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
+        self.move_deadline(place.position, old_deadline, deadline_ms);
+        true
+    }
+
+    /// Keeps the index of deadlines current after an entry at `position` has changed from `old` to `new`.
+    fn move_deadline(&mut self, position: HashPosition, old: Option<u64>, new: Option<u64>) {
+        if old == new {
+            return;
+        }
+        if let Some(deadline) = old {
+            self.expires -= 1;
+            // Another entry of the same position and deadline keeps the place in the index.
+            if !self.table.at(position).any(|entry| entry.deadline_ms() == old) {
+                self.expiry.remove(deadline, position);
+            }
+        }
+        if let Some(deadline) = new {
+            self.expires += 1;
+            self.expiry.insert(deadline, position);
+        }
+    }
+
+    /// Removes a key; whether it was there. A large value becomes garbage.
+    pub fn remove(&mut self, place: Place<'_>, garbage: &mut Garbage) -> bool {
+        let Some(slot) = self.table.find(place.position, place.key) else { return false };
+        self.remove_slot(place.position, slot, garbage);
+        true
+    }
+
+    fn remove_slot(&mut self, position: HashPosition, slot: Slot, garbage: &mut Garbage) {
+        garbage.add_entry(self.take_slot(position, slot));
+    }
+
+    /// Removes a key and hands its entry out.
+    pub fn take(&mut self, place: Place<'_>) -> Option<Entry> {
+        let slot = self.table.find(place.position, place.key)?;
+        Some(self.take_slot(place.position, slot))
+    }
+
+    fn take_slot(&mut self, position: HashPosition, slot: Slot) -> Entry {
+        let entry = self.table.remove(position, slot);
+        self.entry_bytes -= entry.heap_bytes();
+        self.move_deadline(position, entry.deadline_ms(), None);
+        entry
+    }
+
+    /// Removes everything; what was there is returned, to be dropped where nobody waits.
+    #[must_use = "dropping the garbage may take long"]
+    pub fn clear(&mut self) -> Garbage {
+        let mut empty = Self::new(self.table.seed());
+        empty.second = self.second;
+        let old = std::mem::replace(self, empty);
+        let mut garbage = Garbage::default();
+        garbage.add_table(old.table, old.expiry);
+        garbage
+    }
+
+    /// As [`Self::clear`], on primaries: what was there becomes garbage, and a `Clear` is recorded.
+    pub fn flush(&mut self, effects: &mut Effects) {
+        if !self.is_empty() {
+            effects.garbage_mut().absorb(&mut self.clear());
+            effects.cleared();
+        }
+    }
+
+    /// The earliest deadline, Unix ms.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.expiry.first().map(|(deadline, _)| deadline)
+    }
+
+    /// Removes up to about `budget` expired keys, earliest first, and records a `Delete` for each;
+    /// returns how many. On primaries only.
+    pub fn sweep(&mut self, now_ms: u64, budget: usize, effects: &mut Effects) -> usize {
+        let mut removed = 0;
+        while removed < budget {
+            let Some((deadline, position)) = self.expiry.first().filter(|(due, _)| now_ms > *due) else {
+                break;
+            };
+            let due: smallvec::SmallVec<[Box<[u8]>; 1]> = self
+                .table
+                .at(position)
+                .filter(|entry| entry.is_expired(now_ms))
+                .map(|entry| entry.key().into())
+                .collect();
+            debug_assert!(!due.is_empty(), "the index names living entries only");
+            self.expiry.remove(deadline, position);
+            for key in &due {
+                let place = Place { key, position };
+                self.remove(place, effects.garbage_mut());
+                effects.delete(place);
+            }
+            removed += due.len().max(1);
+        }
+        removed
+    }
+}
+
+/// The access mark of a moment: Unix seconds, until 2106.
+pub(crate) fn seconds(now_ms: u64) -> u32 {
+    (now_ms / 1000) as u32
+}

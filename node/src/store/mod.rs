@@ -1,0 +1,38 @@
+//! What a partition holds: entries in hash order, their deadlines, their sizes.
+//!
+//! For: storing, finding, scanning, streaming and expiring keys, as pure data.
+//! Not here: clocks, sockets, and what a command means (`command`). Locks are taken in `partitions` only.
+//! Next: `keyspace` is the door; `table` the extendible hash under it; `entry` the bytes of one key.
+
+pub mod partitions;
+pub mod partition;
+pub mod keyspace;
+pub mod table;
+mod segment;
+pub mod entry;
+pub mod value;
+pub mod integer;
+pub mod position;
+pub mod scan;
+pub mod random;
+pub mod expiry;
+pub mod expire;
+pub mod stream;
+pub mod apply;
+pub mod garbage;
+pub mod janitor;
+pub mod check;
+
+#[cfg(test)]
+mod tests;
+
+pub use entry::Entry;
+pub use garbage::Garbage;
+pub use janitor::Janitor;
+pub use keyspace::Keyspace;
+pub use partition::{Partition, Role};
+pub use partitions::Store;
+pub use position::{HashPosition, HashRange};
+pub use scan::Scanned;
+pub use stream::Chunk;
+pub use value::{StringRef, StringValue, Value, ValueRef};

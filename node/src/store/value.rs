@@ -1,0 +1,213 @@
+//! What a key holds.
+//!
+//! For: values owned by the store (`Value`) and seen from outside (`ValueRef`).
+//! Not here: their place in memory (`entry`), their bytes on the wire (`replication::effect`).
+//! Next: a new family adds a variant to both and to `effect`'s type bytes.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use korum_protocol::resp::reply::decimal;
+
+use super::integer;
+
+/// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
+pub const EMBEDDED_BYTES_MAX: usize = 44;
+
+/// A value that the store owns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// Of `SET` and kin.
+    String(StringValue),
+}
+
+/// A string that the store owns; two are equal if no command can tell them apart.
+#[derive(Clone, Debug)]
+pub enum StringValue {
+    /// The only spelling of an integer is kept as the integer.
+    Integer(i64),
+    /// Any other string, as it was set. A reader may hold on to it without copying; it is never changed.
+    Bytes(Bytes),
+    /// A string that was changed in place and may grow again; Redis calls it `raw` at any length.
+    Raw(Vec<u8>),
+}
+
+/// A value, borrowed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ValueRef<'a> {
+    /// Of `SET` and kin.
+    String(StringRef<'a>),
+}
+
+/// A string, borrowed; the variants are those of [`StringValue`], and so is equality.
+#[derive(Clone, Copy, Debug)]
+pub enum StringRef<'a> {
+    /// Kept as an integer.
+    Integer(i64),
+    /// As it was set.
+    Bytes(&'a [u8]),
+    /// Changed in place.
+    Raw(&'a [u8]),
+}
+
+impl Value {
+    /// This value, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Self::String(string) => ValueRef::String(string.as_ref()),
+        }
+    }
+
+    /// What it holds on the heap, bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            Self::String(StringValue::Integer(_)) => 0,
+            Self::String(StringValue::Bytes(bytes)) => bytes.len(),
+            Self::String(StringValue::Raw(bytes)) => bytes.capacity(),
+        }
+    }
+}
+
+impl StringValue {
+    /// This string, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> StringRef<'_> {
+        match self {
+            Self::Integer(number) => StringRef::Integer(*number),
+            Self::Bytes(bytes) => StringRef::Bytes(bytes),
+            Self::Raw(bytes) => StringRef::Raw(bytes),
+        }
+    }
+
+    /// The bytes, to be changed in place: the string becomes `raw`. They are copied only while a reader
+    /// holds on to them.
+    pub fn raw_mut(&mut self) -> &mut Vec<u8> {
+        if !matches!(self, Self::Raw(_)) {
+            *self = Self::Raw(match std::mem::replace(self, Self::Integer(0)) {
+                Self::Integer(number) => StringRef::Integer(number).bytes().into_owned(),
+                Self::Bytes(bytes) => bytes.into(),
+                Self::Raw(bytes) => bytes,
+            });
+        }
+        match self {
+            Self::Raw(bytes) => bytes,
+            _ => unreachable!("it was made raw above"),
+        }
+    }
+
+    /// The bytes of a string longer than [`EMBEDDED_BYTES_MAX`], to hold on to without copying them.
+    pub fn share(&mut self) -> Option<Bytes> {
+        if self.as_ref().len() <= EMBEDDED_BYTES_MAX {
+            return None;
+        }
+        if let Self::Raw(bytes) = self {
+            // At this length no command sees the difference.
+            *self = Self::Bytes(std::mem::take(bytes).into());
+        }
+        match self {
+            Self::Bytes(bytes) => Some(bytes.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl PartialEq for StringValue {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_ref() == other.as_ref()
+    }
+}
+
+impl Eq for StringValue {}
+
+impl<'a> ValueRef<'a> {
+    /// A string from a client: an integer if it is the only spelling of one.
+    #[must_use]
+    pub fn string(bytes: &'a [u8]) -> Self {
+        Self::String(match integer::parse(bytes) {
+            Some(number) => StringRef::Integer(number),
+            None => StringRef::Bytes(bytes),
+        })
+    }
+
+    /// An owned copy.
+    #[must_use]
+    pub fn to_value(self) -> Value {
+        let Self::String(string) = self;
+        Value::String(match string {
+            StringRef::Integer(number) => StringValue::Integer(number),
+            StringRef::Bytes(bytes) => StringValue::Bytes(Bytes::copy_from_slice(bytes)),
+            StringRef::Raw(bytes) => StringValue::Raw(bytes.to_vec()),
+        })
+    }
+
+    /// What `TYPE` answers.
+    #[must_use]
+    pub fn type_name(self) -> &'static str {
+        match self {
+            Self::String(_) => "string",
+        }
+    }
+
+    /// What `OBJECT ENCODING` answers.
+    #[must_use]
+    pub fn encoding(self) -> &'static str {
+        match self {
+            Self::String(string) => string.encoding(),
+        }
+    }
+}
+
+impl PartialEq for StringRef<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.encoding() == other.encoding() && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for StringRef<'_> {}
+
+impl<'a> StringRef<'a> {
+    /// What `OBJECT ENCODING` answers.
+    #[must_use]
+    pub fn encoding(self) -> &'static str {
+        match self {
+            Self::Integer(_) => "int",
+            Self::Bytes(bytes) if bytes.len() <= EMBEDDED_BYTES_MAX => "embstr",
+            Self::Bytes(_) | Self::Raw(_) => "raw",
+        }
+    }
+
+    /// Its length as text, bytes.
+    #[must_use]
+    pub fn len(self) -> usize {
+        match self {
+            Self::Integer(number) => integer::text_len(number),
+            Self::Bytes(bytes) | Self::Raw(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether it is the empty string.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its text; copied only where it is kept as an integer.
+    #[must_use]
+    pub fn bytes(self) -> Cow<'a, [u8]> {
+        match self {
+            Self::Integer(number) => Cow::Owned(decimal(number, &mut [0; 20]).to_vec()),
+            Self::Bytes(bytes) | Self::Raw(bytes) => Cow::Borrowed(bytes),
+        }
+    }
+
+    /// The integer that it is or spells.
+    #[must_use]
+    pub fn integer(self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(number),
+            Self::Bytes(bytes) | Self::Raw(bytes) => integer::parse(bytes),
+        }
+    }
+}
