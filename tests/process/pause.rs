@@ -1,0 +1,90 @@
+//! `SIGSTOP` of a primary: another serves; what wakes up again acknowledges nothing and returns no old value.
+
+use std::time::{Duration, Instant};
+
+use korum_tests::harness::cluster::{Cluster, PATIENCE};
+use korum_tests::harness::resp::{Connection, Reply, encode};
+use korum_tests::harness::writers::{Load, Writers, assert_nothing_lost};
+use korum_tests::harness::{alone, wait};
+
+use crate::size;
+
+#[test]
+fn a_paused_primary_is_replaced_and_serves_nothing_old_when_it_wakes() {
+    let _alone = alone();
+    let cluster = Cluster::start(3);
+    // keys of one slot, so of one primary
+    let primary = cluster.primary_of("{pause}value");
+    let other = (primary + 1) % 3;
+    let mut client = cluster.client(other);
+    assert!(client.call("SET {pause}value old").expect("SET").is_ok());
+    let mut sleeping_client = cluster.client(primary);
+    let mut sleeping_cluster = cluster.cluster_port(primary);
+    assert!(sleeping_cluster.call("SET {pause}value old").expect("SET").is_ok(), "the primary takes it");
+
+    cluster.pause(primary);
+    let paused = Instant::now();
+    // requests that wait in the sockets of the sleeping node: what it reads when it wakes
+    for (connection, name) in [(&mut sleeping_client, "client"), (&mut sleeping_cluster, "cluster")] {
+        connection.patience(Duration::from_secs(20)).expect("a timeout");
+        connection.send(&encode(&[b"GET", b"{pause}value"])).expect("sent");
+        let key = format!("{{pause}}late:{name}");
+        connection.send(&encode(&[b"SET", key.as_bytes(), b"late"])).expect("sent");
+    }
+    wait::until("another node serves", Duration::from_secs(10), || write(&cluster, other, "new"));
+    let taken = paused.elapsed();
+    println!("another node served {taken:?} after SIGSTOP");
+    assert!(taken < Duration::from_secs(2), "another node served only after {taken:?}");
+
+    let writers = Writers::start(&cluster.ports_without(primary), &Load::default());
+    std::thread::sleep(Duration::from_secs(size(4, 60)).saturating_sub(paused.elapsed()));
+    assert_eq!(write(&cluster, other, "newest"), Ok(()));
+    cluster.resume(primary);
+
+    // ask it without a pause from the first moment on, on both ports
+    let woken = Instant::now();
+    let mut answers = 0_u32;
+    while woken.elapsed() < Duration::from_secs(2) {
+        for port in [cluster.nodes[primary].client, cluster.nodes[primary].cluster] {
+            let Ok(mut connection) = Connection::to(port) else { continue };
+            let Ok(reply) = connection.call("GET {pause}value") else { continue };
+            answers += 1;
+            assert!(is_fresh(&reply), "{:?} after it woke it answered {reply:?}", woken.elapsed());
+        }
+    }
+    assert!(answers > 0, "the node that woke never answered");
+
+    // what it makes of the requests that had waited: fresh, refused or forwarded, and what it acknowledged is there
+    for (connection, name) in [(&mut sleeping_client, "client"), (&mut sleeping_cluster, "cluster")] {
+        if let Ok(reply) = connection.reply() {
+            assert!(is_fresh(&reply), "on its {name} port it answered {reply:?} to a read from before");
+        }
+        if let Ok(Reply::Simple(_)) = connection.reply() {
+            let found = client.call(&format!("GET {{pause}}late:{name}")).expect("GET");
+            assert_eq!(
+                found,
+                Reply::from("late"),
+                "it acknowledged a write on its {name} port that is not there"
+            );
+        }
+    }
+
+    // it catches up by itself
+    cluster.wait_ready(PATIENCE);
+    let histories = writers.stop();
+    for index in 0..3 {
+        let _ = assert_nothing_lost(&histories, cluster.nodes[index].client);
+        assert_eq!(cluster.client(index).call("GET {pause}value").expect("GET"), Reply::from("newest"));
+    }
+}
+
+/// The newest value, or an answer that is no value.
+fn is_fresh(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(_)) || *reply == Reply::from("newest")
+}
+
+fn write(cluster: &Cluster, index: usize, value: &str) -> Result<(), String> {
+    let reply =
+        cluster.client(index).call(&format!("SET {{pause}}value {value}")).map_err(|e| e.to_string())?;
+    if reply.is_ok() { Ok(()) } else { Err(format!("{reply:?}")) }
+}

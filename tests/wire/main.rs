@@ -1,0 +1,10 @@
+//! One node, bytes on a socket.
+//!
+//! For: what every client may rely on: replies, errors, limits, byte for byte as Redis 7.0 has them.
+//! Not here: many nodes and faults (`process/`), client libraries (`wire/py`, `wire/js`, `redis_crate`).
+
+mod hostile;
+mod protocol;
+mod replies;
+mod resp3;
+mod session;
