@@ -2,9 +2,7 @@
 //!
 //! For: what a command hands to replication: bytes, count, and what was removed.
 
-use std::ops::Range;
-
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use smallvec::SmallVec;
 
 use super::Effect;
@@ -76,23 +74,6 @@ impl Effects {
             start = item.end;
             (item.position, bytes)
         })
-    }
-
-    /// As [`Self::iter`], with the range of each effect's bytes in [`Self::bytes`].
-    pub fn spans(&self) -> impl ExactSizeIterator<Item = (Option<HashPosition>, Range<usize>)> {
-        let mut start = 0;
-        self.items.iter().map(move |item| {
-            let range = start..item.end;
-            start = item.end;
-            (item.position, range)
-        })
-    }
-
-    /// Takes all bytes out, so that several peers share them, and forgets the effects.
-    pub fn take_bytes(&mut self) -> Bytes {
-        let bytes = self.bytes.split().freeze();
-        self.clear();
-        bytes
     }
 
     /// Forgets all effects; garbage stays until it is taken.
