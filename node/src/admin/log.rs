@@ -5,8 +5,8 @@
 
 use tracing_subscriber::EnvFilter;
 
-use crate::cluster::raft::LOG_DIRECTIVE;
 use crate::config::{Log, LogFormat};
+use korum_raft::LOG_DIRECTIVE;
 
 /// Sets up the log of the process, once.
 pub fn start(config: &Log) {

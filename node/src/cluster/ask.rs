@@ -14,9 +14,9 @@ use tokio::time::sleep;
 
 use super::control;
 use super::join::peer_port;
-use super::raft::ProposeError;
 use super::shared::{Shared, lock};
 use crate::net::peer::RpcError;
+use korum_raft::ProposeError;
 
 /// Pause between attempts while nobody leads: a small part of an election.
 const PAUSE: Duration = Duration::from_millis(20);

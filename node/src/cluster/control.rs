@@ -13,9 +13,9 @@ use korum_protocol::peer::message::{
 };
 use korum_protocol::peer::wire::{decode, encode};
 
-use super::raft::ProposeError;
 use super::shared::{Shared, lock, peer_address};
 use crate::net::peer::{PeerEvent, Trouble};
+use korum_raft::ProposeError;
 
 /// Longest time to reach a node at the address that it registers.
 const REACH: Duration = Duration::from_secs(1);

@@ -13,9 +13,9 @@ use tokio::time::{sleep, timeout};
 
 use super::liveness::Decision;
 use super::membership::{Situation, Step, next_step};
-use super::raft::ProposeError;
 use super::shared::{Shared, lock, peer_address};
 use crate::net::peer::{PeerEvent, Trouble};
+use korum_raft::ProposeError;
 
 /// How often a leader judges without being asked to: a small part of a lease.
 const LOOK: Duration = Duration::from_millis(20);

@@ -11,7 +11,7 @@ use std::time::Duration;
 use korum_protocol::id::{Incarnation, NodeId};
 use korum_protocol::map::{ClusterMap, Membership};
 
-use super::raft::Voters;
+use korum_raft::Voters;
 
 /// One step; the next is computed from what it led to.
 #[derive(Clone, PartialEq, Eq, Debug)]

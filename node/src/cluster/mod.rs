@@ -15,7 +15,6 @@ pub mod lease;
 pub mod liveness;
 pub mod membership;
 mod probe;
-pub mod raft;
 mod shared;
 mod start;
 #[cfg(test)]
@@ -35,8 +34,8 @@ use tokio::sync::{oneshot, watch};
 
 use crate::env::Clock;
 use crate::net::peer::{LocalPeer, OnConnection, PeerEvent, PeerRpc, Trouble};
+use korum_raft::{Consensus, ProposeError};
 use lease::{Lease, Timing};
-use raft::{Consensus, ProposeError};
 use shared::{Shared, lock};
 
 pub use shared::peer_address;

@@ -14,10 +14,10 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::identity::Identity;
 use super::lease::{Grants, Lease, Timing};
 use super::liveness::{EvidenceLog, Watch};
-use super::raft::Consensus;
 use super::{Callbacks, Standing};
 use crate::env::Clock;
 use crate::net::peer::{LocalPeer, PeerEvent, PeerRpc};
+use korum_raft::Consensus;
 
 /// Everything that the tasks of the cluster room know together.
 pub(super) struct Shared {

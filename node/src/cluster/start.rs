@@ -16,13 +16,13 @@ use tokio::time::timeout;
 
 use super::identity::{Identity, IdentityError, mint};
 use super::lease::Lease;
-use super::raft::{Consensus, Options, ProposeError, RaftTransport};
 use super::shared::{About, Leading, Shared, lock, peer_address};
 use super::{Callbacks, Cluster, ClusterOptions, RAFT_DIR, Standing};
 use super::{control, coordinator, heartbeat, join, probe};
 use crate::env::Clock;
 use crate::env::transport::TcpListener;
 use crate::net::peer::{LocalPeer, PeerEvent, PeerHandlers, PeerRpc, PeerServer};
+use korum_raft::{Consensus, Options, ProposeError, RaftTransport};
 
 /// Hints that wait to be looked at; more are not worth keeping, since each makes the node look at all of a peer.
 const EVENTS_MAX: usize = 1024;

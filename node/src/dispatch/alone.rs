@@ -16,12 +16,12 @@ use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
 use super::{assemble, everywhere, wait};
 use crate::admin::snapshot;
-use crate::cluster::raft::ProposeError;
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server;
 use crate::env::random::random;
 use crate::node::Node;
+use korum_raft::ProposeError;
 
 /// How long a proposal of an operator may take.
 const PROPOSE_WAIT: Duration = Duration::from_secs(5);

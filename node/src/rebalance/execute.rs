@@ -18,11 +18,11 @@ use tokio::task::JoinHandle;
 
 use super::plan::{self, Task};
 use super::throttle::Throttle;
-use crate::cluster::raft::ProposeError;
 use crate::env::Tick;
 use crate::node::Node;
 use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Stage, Waits};
 use crate::replication::transition::LinkBook;
+use korum_raft::ProposeError;
 
 /// Longest pause between two looks; changes wake the loop at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);

@@ -1,7 +1,7 @@
 //! The cluster map: the one value that the nodes agree on through Raft.
 //!
 //! For: who is in the cluster, who holds what, and the settings that hold for all.
-//! Not here: how it is agreed (the node's `cluster/raft`), keys and values.
+//! Not here: how it is agreed (the crate `korum-raft`), keys and values.
 //! Next: `change` lists every way it may change, `apply` performs one, `view` adds the table.
 
 pub mod apply;

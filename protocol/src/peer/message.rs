@@ -1,7 +1,7 @@
 //! What nodes say to each other outside of data: who they are, heartbeats, proposals, joins.
 //!
 //! For: the handshake of every peer connection, and requests and replies of the `Control` purpose.
-//! Not here: Raft's own messages (opaque bytes of the node's `cluster::raft`), effects and streams
+//! Not here: Raft's own messages (opaque bytes of the crate `korum-raft`), effects and streams
 //! (the node's `replication`).
 
 use serde::{Deserialize, Serialize};

@@ -19,8 +19,8 @@ use tokio::time::timeout;
 
 use super::backoff::Backoff;
 use super::{DialError, LocalPeer, PeerConnection, PeerError, PeerIdentity, dial};
-use crate::cluster::raft::{RaftTransport, TransportError};
 use crate::env::{Clock, random};
+use korum_raft::{RaftTransport, TransportError};
 
 /// Idle connections kept per peer and purpose: Raft sends appends, votes and a snapshot side by side.
 const IDLE_MAX: usize = 3;
