@@ -223,9 +223,19 @@ impl Node {
     /// earlier run has executed, a later one must not answer.
     #[must_use]
     pub fn leased_run(&self) -> Option<Incarnation> {
+        self.adopted_run().filter(|_| self.cluster.lease().is_valid(self.clock.now()))
+    }
+
+    /// A lease of this run that is not valid now may become so.
+    #[must_use]
+    pub fn may_be_leased_again(&self, run: Incarnation) -> bool {
+        self.adopted_run() == Some(run) && !self.cluster.lease().is_given_back()
+    }
+
+    /// The present run of this node, once the map that shows it up is in force here.
+    fn adopted_run(&self) -> Option<Incarnation> {
         let run = self.adopted_run.load(Acquire);
-        let is_this_run = run != 0 && run == self.local_peer().incarnation().0;
-        (is_this_run && self.cluster.lease().is_valid(self.clock.now())).then_some(Incarnation(run))
+        (run != 0 && run == self.local_peer().incarnation().0).then_some(Incarnation(run))
     }
 
     /// The epoch that a peer's map must have reached to understand what this node says.

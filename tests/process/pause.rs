@@ -1,5 +1,6 @@
 //! `SIGSTOP` of a primary: another serves; what wakes up again acknowledges nothing and returns no old value.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use korum_tests::harness::cluster::{Cluster, PATIENCE};
@@ -76,6 +77,46 @@ fn a_paused_primary_is_replaced_and_serves_nothing_old_when_it_wakes() {
         let _ = assert_nothing_lost(&histories, cluster.nodes[index].client);
         assert_eq!(cluster.client(index).call("GET {pause}value").expect("GET"), Reply::from("newest"));
     }
+}
+
+#[test]
+fn writes_wait_while_the_quorum_is_away_and_are_answered_when_it_returns() {
+    let _alone = alone();
+    let cluster = Cluster::start(3);
+    let (awake, others) = (0, [1, 2]); // two of three are the quorum
+    let mine = (0..).map(|number| format!("awake:{number}")).filter(|key| cluster.primary_of(key) == awake);
+    let keys: Vec<String> = mine.take(4).collect();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let write = |key: &str| {
+            let mut connection = cluster.client(awake);
+            let (mut done, mut longest) = (0_u32, Duration::ZERO);
+            while !stop.load(Ordering::Relaxed) {
+                let begin = Instant::now();
+                let reply = connection.call(&format!("SET {key} {done}")).expect("an answer");
+                assert!(reply.is_ok(), "after {done} writes and {:?}: {reply:?}", begin.elapsed());
+                longest = longest.max(begin.elapsed());
+                done += 1;
+            }
+            (done, longest)
+        };
+        let writers: Vec<_> = keys.iter().map(|key| scope.spawn(move || write(key))).collect();
+        // longer than a lease, shorter than a request may take
+        let away = Duration::from_millis(1_500);
+        for _ in 0..2 {
+            std::thread::sleep(Duration::from_millis(300));
+            others.iter().for_each(|&index| cluster.pause(index));
+            std::thread::sleep(away);
+            others.iter().for_each(|&index| cluster.resume(index));
+            cluster.wait_ready(PATIENCE);
+        }
+        stop.store(true, Ordering::Relaxed);
+        for writer in writers {
+            let (done, longest) = writer.join().expect("no write was answered with an error");
+            println!("{done} writes, the longest took {longest:?}");
+            assert!(longest > away / 2, "the pause stopped nothing: the longest write took {longest:?}");
+        }
+    });
 }
 
 /// The newest value, or an answer that is no value.

@@ -115,6 +115,12 @@ impl Lease {
     pub fn give_back(&self) {
         self.revoke(Tick(u64::MAX));
     }
+
+    /// The node stops: nothing extends the permission any more.
+    #[must_use]
+    pub fn is_given_back(&self) -> bool {
+        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) == Tick(u64::MAX)
+    }
 }
 
 /// What a leader has granted in its present term.

@@ -162,39 +162,47 @@ async fn build(
     });
     tokio::spawn(PeerServer::new(Arc::clone(&shared.local), handlers(&shared)).run(listener));
     tokio::spawn(follow_views(Arc::clone(&shared)));
-    let result = begin(&shared, &options, pristine, address).await;
-    if let Err(error) = result {
+    let begun = async {
+        let cluster_id = begin(&shared, &options, pristine, address).await?;
+        shared.local.set_cluster_id(cluster_id);
+        tokio::spawn(coordinator::run(Arc::clone(&shared)));
+        tokio::spawn(coordinator::confirm(Arc::clone(&shared)));
+        // Before the disk has the identity: a disk may be slow, and a node that is silent is marked down.
+        tokio::spawn(heartbeat::run(Arc::clone(&shared)));
+        tokio::spawn(probe::run(Arc::clone(&shared), receive_events));
+        save_identity(&shared, cluster_id).await
+    };
+    if let Err(error) = begun.await {
         // Raft's thread and the directory's lock must be free when the caller hears of it.
         shared.consensus.shutdown().await;
         lock(&shared.identity).take();
         return Err(error);
     }
-    tokio::spawn(coordinator::run(Arc::clone(&shared)));
-    tokio::spawn(coordinator::confirm(Arc::clone(&shared)));
-    tokio::spawn(heartbeat::run(Arc::clone(&shared)));
-    tokio::spawn(probe::run(Arc::clone(&shared), receive_events));
     Ok(shared)
 }
+
+/// Which cluster this is: a new one, one that took this node, or that of an earlier run.
 
 async fn begin(
     shared: &Arc<Shared>,
     options: &ClusterOptions,
     pristine: bool,
     address: String,
-) -> Result<(), StartError> {
-    let known = shared.local.cluster_id();
-    let cluster_id = match (known, pristine) {
-        (Some(_), true) => return Err(StartError::LogMissing),
-        (Some(cluster_id), false) => cluster_id,
-        (None, true) if options.join.is_empty() => create(shared, options, address).await?,
-        (None, true) => join_cluster(shared, options).await?,
+) -> Result<ClusterId, StartError> {
+    match (shared.local.cluster_id(), pristine) {
+        (Some(_), true) => Err(StartError::LogMissing),
+        (Some(cluster_id), false) => Ok(cluster_id),
+        (None, true) if options.join.is_empty() => create(shared, options, address).await,
+        (None, true) => join_cluster(shared, options).await,
         (None, false) => match view_with_me(shared, OLD_VIEW).await {
-            Some(view) => view.map.cluster_id,
-            None if options.join.is_empty() => return Err(StartError::HalfJoined),
-            None => join_cluster(shared, options).await?,
+            Some(view) => Ok(view.map.cluster_id),
+            None if options.join.is_empty() => Err(StartError::HalfJoined),
+            None => join_cluster(shared, options).await,
         },
-    };
-    shared.local.set_cluster_id(cluster_id);
+    }
+}
+
+async fn save_identity(shared: &Arc<Shared>, cluster_id: ClusterId) -> Result<(), StartError> {
     let on_disk = Arc::clone(shared);
     let saved = tokio::task::spawn_blocking(move || {
         lock(&on_disk.identity).as_mut().map_or(Ok(()), |identity| identity.set_cluster_id(cluster_id))

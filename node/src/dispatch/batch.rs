@@ -53,6 +53,8 @@ pub struct Batch {
     now_ms: u64,
     /// Which run of this node may serve, at the last look at the clock.
     pub(super) run: Option<Incarnation>,
+    /// Under whose lease the last operation was executed.
+    pub(super) executed_by: Option<Incarnation>,
 }
 
 impl Batch {
@@ -74,6 +76,7 @@ impl Batch {
             has_async: false,
             now_ms: 0,
             run: None,
+            executed_by: None,
         }
     }
 
@@ -87,6 +90,7 @@ impl Batch {
         self.blocked.clear();
         self.task_bytes = 0;
         self.has_async = false;
+        self.executed_by = None;
         self.look_at_clock(node);
     }
 
@@ -393,6 +397,7 @@ impl Batch {
             primary.settlement(&mut self.waits);
         }
         self.operations.push(Operation { command, partition: id, era: primary.era, is_write });
+        self.executed_by = self.run;
         drop(guard);
         node.discard(self.effects.take_garbage());
         true

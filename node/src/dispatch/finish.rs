@@ -72,32 +72,46 @@ impl Batch {
             }
             self.run_pending(node, input);
         }
-        self.check_lease(node);
+        self.hold_lease(node, deadline).await;
     }
 
     /// Nothing to wait for: what was executed is on every holder, and the lease still holds.
     #[must_use]
     pub fn is_settled(&self, node: &Node) -> bool {
-        self.waits.are_acknowledged() && self.run.is_some() && node.leased_run() == self.run
+        self.waits.are_acknowledged() && self.run.is_some() && self.is_leased(node)
     }
 
     /// Waits for the acknowledgements of a batch that another node forwarded; what could not run here
     /// stays undone.
     pub async fn settle_forwarded(&mut self, node: &Node, deadline: Tick) {
         self.settle(node, deadline).await;
-        self.check_lease(node);
+        self.hold_lease(node, deadline).await;
     }
 
-    /// A process that was stopped in between, perhaps for long, must not hand out what it read, and a
-    /// write to an only copy may be on no copy any more.
+    /// The run that executed the batch may serve at this moment.
+    fn is_leased(&self, node: &Node) -> bool {
+        self.operations.is_empty() || node.leased_run() == self.executed_by
+    }
+
+    /// Waits until the lease under which the batch was executed is valid, as it nearly always is. A process that
+    /// was stopped in between, perhaps for long, must not hand out what it read, and a write to an only copy may
+    /// be on no copy any more.
     ///
-    /// A lease of a later run of this node says nothing about what an earlier one has executed.
-    fn check_lease(&mut self, node: &Node) {
-        if self.run.is_none() || node.leased_run() != self.run {
-            for at in 0..self.operations.len() {
-                self.fail_operation(at);
+    /// A lease that ran out and was granted again to the same run vouches for everything in between: nobody else
+    /// can have served what this run is primary of without the run having been marked down. A lease of a later
+    /// run says nothing about what an earlier one has executed.
+    async fn hold_lease(&mut self, node: &Node, deadline: Tick) {
+        while !self.is_leased(node) {
+            let may_return = self.executed_by.is_some_and(|run| node.may_be_leased_again(run));
+            if !may_return || node.clock().now() >= deadline {
+                return self.fail_operations();
             }
+            node.changed_within(LOOK_AGAIN).await;
         }
+    }
+
+    fn fail_operations(&mut self) {
+        (0..self.operations.len()).for_each(|at| self.fail_operation(at));
     }
 
     /// Runs the commands of `to_repeat` once more, each in a batch of its own, wherever they belong now.
@@ -282,11 +296,10 @@ impl Batch {
     /// Runs pending tasks that this node may run by now, in order.
     fn run_pending(&mut self, node: &Node, input: &[u8]) {
         self.blocked.clear();
-        let before = self.run;
         self.look_at_clock(node);
-        if self.run != before {
-            // What an earlier run of this node has executed, its lease no longer vouches for.
-            (0..self.operations.len()).for_each(|at| self.fail_operation(at));
+        if self.run.is_some() && self.run != self.executed_by {
+            // What an earlier run of this node has executed, the lease of this one does not vouch for.
+            self.fail_operations();
         }
         let mut parser = RequestParser::new(RequestLimits::unlimited());
         let view = node.view();
