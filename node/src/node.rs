@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{
-    AtomicU64,
+    AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,6 +54,7 @@ pub struct Node {
     speaking: AtomicU64,
     /// The run of this node that the map in force shows up; 0 if none.
     adopted_run: AtomicU64,
+    is_leaving: AtomicBool,
     epochs: watch::Sender<Epoch>,
     changed: Notify,
     keepers: Mutex<HashMap<NodeId, Incarnation>>,
@@ -100,6 +101,7 @@ impl Node {
             sources: Sources::default(),
             speaking: AtomicU64::new(0),
             adopted_run: AtomicU64::new(0),
+            is_leaving: AtomicBool::new(false),
             forwards: Forwards::default(),
             view: ArcSwap::from_pointee(nothing),
             epochs: watch::channel(Epoch(0)).0,
@@ -224,6 +226,18 @@ impl Node {
     #[must_use]
     pub fn leased_run(&self) -> Option<Incarnation> {
         self.adopted_run().filter(|_| self.cluster.lease().is_valid(self.clock.now()))
+    }
+
+    /// From now on commands with keys are not executed here: they wait for whoever serves next. What was executed
+    /// is still answered.
+    pub fn stop_executing(&self) {
+        self.is_leaving.store(true, Release);
+    }
+
+    /// Commands with keys are not executed any more.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Acquire)
     }
 
     /// A lease of this run that is not valid now may become so.

@@ -12,6 +12,8 @@ use korum_protocol::id::Incarnation;
 use korum_protocol::map::{Addresses, View};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::cluster::lease::Timing;
 use crate::cluster::{Callbacks, Cluster, ClusterOptions, Standing, StartError};
@@ -24,6 +26,7 @@ use crate::net::session::PortKind;
 use crate::net::{forward, listener};
 use crate::node::Node;
 use crate::rebalance::execute;
+use crate::replication::primary::Waits;
 use crate::replication::session;
 use crate::store::expire;
 
@@ -31,6 +34,14 @@ use crate::store::expire;
 const ACCEPTED_MAX: usize = 1024;
 /// How long to try to join before giving up.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest time, when a node leaves, for what it executed to be acknowledged by the other holders.
+const SETTLE_WAIT: Duration = Duration::from_millis(500);
+/// What was acknowledged is answered within this time.
+const ANSWER_WAIT: Duration = Duration::from_millis(5);
+/// Longest time for the map that names others as primaries.
+const REPLACED_WAIT: Duration = Duration::from_secs(1);
+/// Longest time for connections to end.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Descriptors beside those of clients: peers, files, Raft.
 const OTHER_DESCRIPTORS: u64 = 1024;
 
@@ -91,8 +102,9 @@ pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
     executor.spawn(execute::run(Arc::clone(&node)));
     executor.spawn(expire::run(Arc::clone(&node)));
     tokio::spawn(sample_stats(Arc::clone(&node)));
+    let mut acceptors = JoinSet::new();
     for (listener, port) in listeners {
-        tokio::spawn(listener::accept(Arc::clone(&node), listener, port));
+        acceptors.spawn(listener::accept(Arc::clone(&node), listener, port));
     }
     tracing::info!(
         node = %node.id(),
@@ -101,21 +113,62 @@ pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
         peer_port = node.config().network.peer_port,
         "ready to accept connections"
     );
-    let outcome = match until_stopped(&node).await? {
+    let stop = until_stopped(&node).await?;
+    drop(acceptors);
+    let outcome = match stop {
         Stop::Asked => {
             tracing::info!("leaving");
-            cluster.leave().await;
+            hand_over(&node).await;
             Ok(())
         }
         Stop::Forgotten => {
             tracing::info!("this node has left the cluster and holds nothing any more");
-            cluster.shutdown().await;
             Ok(())
         }
         Stop::AgreementEnded(reason) => Err(ServerError::AgreementEnded(reason)),
     };
+    if outcome.is_ok() {
+        close_clients(&node).await;
+        cluster.shutdown().await;
+    }
     executor.stop();
     outcome
+}
+
+/// Lets others take over without an error on any client port: what was executed here is settled and answered, what
+/// was not waits, and is forwarded as soon as the map names another primary.
+async fn hand_over(node: &Arc<Node>) {
+    let id = node.id();
+    let is_alone = |view: &View| view.map.nodes.iter().all(|(&other, record)| other == id || !record.is_up());
+    if is_alone(&node.view()) {
+        return node.cluster().leave().await;
+    }
+    node.stop_executing();
+    let mut waits = Waits::default();
+    node.store().for_each(|_, partition| {
+        if let Some(primary) = partition.as_primary() {
+            primary.settlement(&mut waits);
+        }
+    });
+    let _ = timeout(SETTLE_WAIT, waits.all()).await;
+    tokio::time::sleep(ANSWER_WAIT).await;
+    node.cluster().leave().await;
+    let mut views = node.cluster().views();
+    let is_replaced = |view: &Option<Arc<View>>| {
+        view.as_ref().is_some_and(|view| view.map.nodes.get(&id).is_none_or(|record| !record.is_up()))
+    };
+    let _ = timeout(REPLACED_WAIT, views.wait_for(is_replaced)).await;
+}
+
+/// Every connection is answered what it has asked, and closed.
+async fn close_clients(node: &Node) {
+    node.clients.kill_all();
+    let _ = timeout(CLOSE_WAIT, async {
+        while !node.clients.is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
 }
 
 /// Rates are of the last second.

@@ -14,6 +14,7 @@ mod kill;
 mod pause;
 mod ports;
 mod promises;
+mod rolling;
 
 use korum_tests::harness::setting;
 

@@ -12,3 +12,4 @@ pub mod process;
 pub mod snapshot;
 pub mod stats;
 pub mod status;
+pub mod stop;

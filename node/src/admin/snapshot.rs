@@ -29,6 +29,7 @@ pub fn state(node: &Arc<Node>, view: &View) -> NodeState {
         lease_left: lease.is_valid(now).then(|| lease.until().since(now)),
         term: node.cluster().term(),
         leader: node.cluster().leader(),
+        voters: node.cluster().consensus().voters().voters,
         ..NodeState::default()
     };
     for link in node.links().all() {

@@ -3,7 +3,7 @@
 //! For: `KORUM STATUS`, for people and as JSON, and the Korum section of `INFO`.
 //! Not here: single keys (`explain`), what would happen (`forecast`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use korum_protocol::id::NodeId;
 use korum_protocol::map::{Liveness, Membership, NodeRecord, View};
 
 use super::json::{Object, list};
+use super::stop;
 use crate::config::HostPort;
 
 /// What a node knows of itself beside the map. The caller fills it in.
@@ -24,6 +25,8 @@ pub struct NodeState {
     pub term: u64,
     /// Raft's leader, if known.
     pub leader: Option<NodeId>,
+    /// Raft's voters.
+    pub voters: BTreeSet<NodeId>,
     /// Effects sent to replicas that are not acknowledged yet, the worst of all partitions.
     pub lag_effects: u64,
     /// Partitions that this node streams to others now.
@@ -134,12 +137,15 @@ fn verdict(view: &View, state: &NodeState, counts: &Counts) -> String {
         _ if view.map.replication < 2 || up < 2 => {
             "ok, with one copy of everything: nothing survives the loss of its node".to_owned()
         }
-        // Two nodes cannot outvote each other, and a node that is down may be one of the voters.
-        _ if up < 3 || up < view.map.nodes.len() => {
-            "ok, with every copy in place; KORUM DRAIN a node before you stop it".to_owned()
+        _ if !any_may_be_stopped(view, state) => {
+            "ok, with every copy in place; ask KORUM SAFE-TO-STOP before you stop a node".to_owned()
         }
         _ => "ok: any one node may be stopped".to_owned(),
     }
+}
+
+fn any_may_be_stopped(view: &View, state: &NodeState) -> bool {
+    view.map.nodes.keys().all(|&node| stop::risks(view, &state.voters, &[node], true).is_empty())
 }
 
 /// The text for people.
@@ -249,6 +255,7 @@ pub fn json(view: &View, state: &NodeState) -> String {
         .raw("membership_epoch", map.membership_epoch)
         .raw("term", state.term)
         .text("leader", leader)
+        .raw("voters", state.voters.len())
         .raw("lease_left_ms", state.lease_left.map_or(-1, |left| left.as_millis() as i64))
         .raw("partitions", map.partitions)
         .raw("replication", map.replication)
@@ -295,9 +302,11 @@ mod tests {
         assert!(text(&moving, &state()).contains("AT RISK: 64 partitions"), "{}", text(&moving, &state()));
         let settled = caught_up(&moving);
         assert_eq!(count(&settled, NodeId(1)).moving, 0);
-        assert!(text(&settled, &state()).contains("KORUM DRAIN a node before you stop it"));
+        let voters =
+            |ids: &[u64]| NodeState { voters: ids.iter().map(|&id| NodeId(id)).collect(), ..state() };
+        assert!(text(&settled, &voters(&[1])).contains("ask KORUM SAFE-TO-STOP"));
         let three = caught_up(&after(&settled, &join(3)));
-        assert!(text(&three, &state()).contains("ok: any one node may be stopped"));
+        assert!(text(&three, &voters(&[1, 2, 3])).contains("ok: any one node may be stopped"));
     }
 
     #[test]

@@ -214,7 +214,8 @@ impl Cluster {
         self.shared.report(PeerEvent { node, incarnation: Some(incarnation), trouble: Trouble::Broken });
     }
 
-    /// Stops in good order: serves no more, and tells the leader, so that others take over at once.
+    /// Serves no more, and tells the leader, so that others take over at once. The map is followed on, so that
+    /// this node can see who does; [`Cluster::shutdown`] ends that.
     pub async fn leave(&self) {
         self.shared.standing.send_replace(Standing::Left);
         self.shared.lease.give_back();
@@ -236,7 +237,6 @@ impl Cluster {
             });
             let _ = told.await;
         }
-        self.shutdown().await;
     }
 
     /// Stops at once; the others find out by themselves. Waits until all is written and the directory is free.

@@ -15,6 +15,7 @@ use super::subcommand::{self, SYNTAX, integer, lower, wrong_arity};
 use crate::admin::explain::explain;
 use crate::admin::forecast::{self, ADDED_MAX, Question, forecast};
 use crate::admin::status::{self, NodeState};
+use crate::admin::stop;
 use crate::config::HostPort;
 
 /// First byte of the answer to `KORUM MAP`; a client refuses versions that it does not know.
@@ -32,7 +33,7 @@ pub fn korum(args: Args<'_>, view: &View, state: &NodeState, reply: &mut ReplyWr
         "map" | "status" => count <= 3,
         "peer" | "help" => count == 2,
         "explain" | "drain" | "forget" | "replication" => count == 3,
-        "plan" => count >= 3,
+        "plan" | "safe-to-stop" => count >= 3,
         "weight" => count == 4,
         _ => true,
     };
@@ -73,6 +74,15 @@ fn answer(name: &str, args: Args<'_>, view: &View, state: &NodeState, reply: &mu
             Ok(text) => reply.verbatim("txt", text.as_bytes()),
             Err(text) => reply.error(&text),
         },
+        "safe-to-stop" => {
+            match args.tail(2).iter().map(|name| find(view, name)).collect::<Result<Vec<_>, _>>() {
+                Ok(nodes) => {
+                    let risks = stop::risks(view, &state.voters, &nodes, state.lease_left.is_some());
+                    reply.verbatim("txt", stop::text(&nodes, &risks).as_bytes());
+                }
+                Err(text) => reply.error(&text),
+            }
+        }
         "peer" => peer(view, state.me, reply),
         "help" => subcommand::help("KORUM", HELP, reply),
         _ => subcommand::unknown("KORUM", args, reply),
@@ -181,6 +191,8 @@ const HELP: &[&str] = &[
     "    What would move if nodes joined. Changes nothing.",
     "PLAN REMOVE <node> [<node> ...]",
     "    What would move if nodes left. Changes nothing.",
+    "SAFE-TO-STOP <node> [<node> ...]",
+    "    Whether these nodes may be stopped together: yes or no, and why. Changes nothing.",
     "DRAIN <node>",
     "    Move everything away from a node; it may be stopped once it holds nothing.",
     "FORGET <node>",
@@ -276,8 +288,10 @@ mod tests {
         assert!(ask("plan remove 127.0.0.1:7002", Resp2).contains("receives"));
         assert_eq!(ask("plan add count 65", Resp2), "-ERR count must be a number from 1 to 64\r\n");
         assert!(ask("plan remove", Resp2).starts_with("-ERR name the nodes"));
+        assert!(ask("safe-to-stop 127.0.0.1:7002", Resp2).contains("no: "));
+        assert_eq!(ask("safe-to-stop foo", Resp2), "-ERR Unknown node foo\r\n");
         assert_eq!(ask("peer", Resp2), "$15\r\n127.0.0.1:27001\r\n");
-        assert!(ask("help", Resp2).starts_with("*26\r\n+KORUM <subcommand>"));
+        assert!(ask("help", Resp2).starts_with("*28\r\n+KORUM <subcommand>"));
         assert_eq!(ask("foo", Resp2), "-ERR unknown subcommand 'foo'. Try KORUM HELP.\r\n");
     }
 }

@@ -97,7 +97,7 @@ impl Batch {
     /// Reads wall clock and lease anew.
     pub(super) fn look_at_clock(&mut self, node: &Node) {
         self.now_ms = node.clock().wall_ms();
-        self.run = node.leased_run();
+        self.run = node.leased_run().filter(|_| !node.is_leaving());
     }
 
     /// Frees what a large batch has left, before a connection falls silent.

@@ -32,6 +32,8 @@ commands! {
         "Returns or sets the share of a node";
     KorumConsistency "korum|consistency" -2 [NOSCRIPT LOADING STALE] [] "0.1.0" "O(1)"
         "Returns or sets what a write waits for";
+    KorumSafeToStop "korum|safe-to-stop" -3 [LOADING STALE] [] "0.1.0" "O(N) with N partitions"
+        "Tells whether nodes may be stopped, and why not";
     KorumPeer "korum|peer" 2 [LOADING STALE] [] "0.1.0" "O(1)"
         "Returns the peer address of this node, for a node that joins";
     KorumPart "korum|part" -4 [READONLY] [] "0.1.0" "O(N) with N keys of the partition"
