@@ -1,12 +1,12 @@
 //! The files of a Raft directory, read and replaced.
 //!
 //! For: opening what an earlier run left, and replacing a file so that a crash leaves the old or the new.
-//! Not here: appending to the log (`writer`), what the files say (`journal`, `snapshot`).
+//! Not here: writing in place (`log_file`, `vote_file`), what the files say (`journal`, `snapshot`).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `log` | the journal |
-//! | `vote` | what this node voted last, one record |
+//! | `log` | the journal, and zeros behind it |
+//! | `vote` | what this node voted last, two slots |
 //! | `snapshot` | the map at some entry, one record |
 //! | `*.new` | an unfinished replacement; ignored and overwritten |
 
@@ -19,12 +19,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::journal::Log;
+use super::log_file::{self, LogFile};
 use super::record::{self, Next};
+use super::types::Vote;
+use super::vote_file::{self, VoteFile};
 
 /// The journal.
-pub const LOG: &str = "log";
+const LOG: &str = "log";
 /// What this node voted last.
-pub const VOTE: &str = "vote";
+const VOTE: &str = "vote";
 /// The map at some entry.
 pub const SNAPSHOT: &str = "snapshot";
 /// Longest log that is read at start, bytes. It is read as a whole; snapshots keep it to about 1,200
@@ -46,15 +49,15 @@ impl Directory {
     }
 
     /// The log as far as it is whole, and the file to append to. What is not whole is cut off, for good.
-    pub fn open_log(&self) -> io::Result<(Log, File)> {
+    pub fn open_log(&self) -> io::Result<(Log, LogFile)> {
         let path = self.0.join(LOG);
-        let mut file = OpenOptions::new().read(true).append(true).create(true).open(&path)?;
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path)?;
         if file.metadata()?.len() > LOG_BYTES_MAX {
             return Err(self.invalid(LOG, "it is longer than any log of this program"));
         }
         let mut bytes = vec![];
         file.read_to_end(&mut bytes)?;
-        let (log, good, cut) = Log::replay(&bytes);
+        let (log, file, cut) = LogFile::recover(file, &bytes)?;
         if let Some(cut) = cut {
             let (path, dropped) = (path.display(), cut.dropped);
             if cut.damage {
@@ -64,11 +67,32 @@ impl Directory {
             } else {
                 tracing::warn!("{path} ended in an unfinished record: {dropped} bytes dropped");
             }
-            file.set_len(good as u64)?;
         }
-        file.sync_all()?;
         self.sync()?;
         Ok((log, file))
+    }
+
+    /// A log of these records, in place of the present one; durable on return.
+    pub fn replace_log(&self, records: Vec<u8>) -> io::Result<LogFile> {
+        let end = records.len() as u64;
+        let bytes = log_file::with_room(records);
+        let file = self.replace(LOG, &bytes)?;
+        Ok(LogFile::at(file, end, bytes.len() as u64))
+    }
+
+    /// What this node voted last, and the file to write the next vote to.
+    pub fn open_vote(&self) -> io::Result<(Option<Vote>, VoteFile)> {
+        let path = self.0.join(VOTE);
+        if !path.try_exists()? {
+            self.replace(VOTE, &[0; vote_file::FILE_BYTES])?;
+        }
+        let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
+        let mut bytes = vec![];
+        (&mut file).take(vote_file::FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        VoteFile::recover(file, &bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => self.invalid(VOTE, &error.to_string()),
+            _ => error,
+        })
     }
 
     /// The value of a file that holds one record; `None` if there is no such file.
@@ -89,19 +113,15 @@ impl Directory {
         }
     }
 
-    /// Replaces a file by the given bytes; durable on return.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    /// Replaces a file by the given bytes, and gives the new one; durable on return.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<File> {
         let new = self.0.join(format!("{name}.new"));
         let mut file = File::create(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, self.0.join(name))?;
-        self.sync()
-    }
-
-    /// The log, to append to.
-    pub fn append_to_log(&self) -> io::Result<File> {
-        OpenOptions::new().append(true).open(self.0.join(LOG))
+        self.sync()?;
+        Ok(file)
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -3,9 +3,9 @@
 //! For: what the log holds now, replay of a file, and the shortest file that says the same.
 //! Not here: files and threads (`writer`), openraft's trait (`log_store`).
 //!
-//! The file is a journal: entries, but also every truncation, purge and commit, in order. So it is
-//! only ever appended to, a cut tail is always an older state of the same log, and now and then
-//! the whole is written anew ([`Log::rewrite`]).
+//! The file is a journal: entries, but also every truncation, purge and commit, in order, and zeros behind
+//! them. So it is only ever appended to, a cut tail is always an older state of the same log, and now and
+//! then the whole is written anew ([`Log::rewrite`]).
 
 use std::collections::BTreeMap;
 use std::ops::RangeBounds;
@@ -52,28 +52,27 @@ pub struct Log {
     pub committed: Option<LogId>,
     /// Bytes of all entries that are kept.
     live_bytes: usize,
-    /// Bytes of the file, all history included.
+    /// Bytes of all records in the file, all history included.
     file_bytes: usize,
 }
 
 /// Why a file was cut.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Bytes that were dropped.
+    /// Bytes behind the good ones that must go; what follows them is zeros already.
     pub dropped: usize,
     /// Good records stood behind the bad one: more than a torn tail.
     pub damage: bool,
 }
 
 impl Log {
-    /// The log that a file's bytes describe, how many of them are good, and what follows those.
+    /// The log that a file's bytes describe, how many of them are good, and what follows those if not zeros.
     pub fn replay(bytes: &[u8]) -> (Self, usize, Option<Cut>) {
         let mut log = Self::default();
         let mut left = bytes;
         loop {
             let (record, rest) = match record::next(left) {
-                Next::End => return (log, bytes.len(), None),
-                Next::Bad => break,
+                Next::End | Next::Bad => break,
                 Next::Record { body, rest } => match wire::decode::<Record>(body) {
                     Ok(record) => (record, rest),
                     Err(_) => break,
@@ -82,8 +81,11 @@ impl Log {
             log.apply(record, left.len() - rest.len());
             left = rest;
         }
-        let cut = Cut { dropped: left.len(), damage: record::good_one_follows(left) };
-        (log, bytes.len() - left.len(), Some(cut))
+        let cut = left.iter().rposition(|byte| *byte != 0).map(|last| {
+            let dropped = last + 1;
+            Cut { dropped, damage: record::good_one_follows(&left[..dropped]) }
+        });
+        (log, bytes.len() - left.len(), cut)
     }
 
     /// Takes one step; `bytes` is the size of its framed record.
@@ -219,6 +221,7 @@ mod tests {
         fn replay_of_a_damaged_file_is_an_older_state_of_the_same_log(
             steps in prop::collection::vec(any::<u8>(), 1..40),
             at in any::<prop::sample::Index>(), flip in 0..=255u8, keep in any::<prop::sample::Index>(),
+            zeros in 0..64usize,
         ) {
             let mut bytes = vec![];
             let mut states = vec![look(&Log::default())];
@@ -229,15 +232,17 @@ mod tests {
                 bytes.extend(framed);
                 states.push(look(&log));
             }
+            bytes.resize(bytes.len() + zeros, 0);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
             bytes.truncate(keep.index(bytes.len() + 1));
 
             let (found, good, cut) = Log::replay(&bytes);
             prop_assert!(states.contains(&look(&found)));
-            prop_assert_eq!(good + cut.map_or(0, |cut| cut.dropped), bytes.len());
-            // Cutting is final: what was kept replays without a complaint.
-            prop_assert!(Log::replay(&bytes[..good]).2.is_none());
+            // Cutting is final: what was kept replays to the same, without a complaint.
+            bytes[good..good + cut.map_or(0, |cut| cut.dropped)].fill(0);
+            let (again, good_again, cut) = Log::replay(&bytes);
+            prop_assert_eq!((look(&again), good_again, cut), (look(&found), good, None));
         }
 
         #[test]
@@ -259,7 +264,12 @@ mod tests {
         let mut bytes: Vec<u8> = (0..3).flat_map(|index| Record::Entry(entry(1, index)).bytes()).collect();
         let torn = &bytes[..bytes.len() - 1];
         assert_eq!(Log::replay(torn).2.map(|cut| cut.damage), Some(false));
+        bytes.extend([0; 64]);
+        assert_eq!(Log::replay(&bytes).2, None);
         bytes[20] ^= 1;
+        assert_eq!(Log::replay(&bytes).2.map(|cut| cut.damage), Some(true));
+        // Zeros where a header was are not the end if something follows them.
+        bytes[..record::HEADER_BYTES].fill(0);
         assert_eq!(Log::replay(&bytes).2.map(|cut| cut.damage), Some(true));
     }
 

@@ -3,7 +3,7 @@
 //! For: proposing changes, and hearing of every one that was agreed.
 //! Not here: when to propose what (`membership`, `liveness`, `rebalance`).
 //! Next: `consensus` is the facade; `start` puts the parts together; then openraft's seams:
-//! `log_store` (`journal`, `record`, `writer`, `files`), `state_machine` (`snapshot`), `network` (`message`).
+//! `log_store` (`journal`, `record`, `writer`, `log_file`, `vote_file`, `files`), `state_machine` (`snapshot`), `network` (`message`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ use korum_protocol::map::Refusal;
 mod consensus;
 mod files;
 mod journal;
+mod log_file;
 mod log_store;
 mod membership;
 mod message;
@@ -25,6 +26,7 @@ mod snapshot;
 mod start;
 mod state_machine;
 mod types;
+mod vote_file;
 mod writer;
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use openraft::storage::{LogFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader, StorageIOError};
 
-use super::files::one_record;
 use super::journal::{Log, Record};
 use super::types::{Entry, LogId, StorageError, TypeConfig, Vote};
 use super::writer::{Job, Writer};
@@ -87,7 +86,7 @@ impl RaftLogStorage<TypeConfig> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), StorageError> {
-        self.writer.save_vote(one_record(vote)).await.map_err(|error| StorageIOError::write_vote(&error))?;
+        self.writer.save_vote(*vote).await.map_err(|error| StorageIOError::write_vote(&error))?;
         self.vote = Some(*vote);
         Ok(())
     }

@@ -13,7 +13,7 @@ use korum_protocol::limits::CONTROL_FRAME_BYTES_MAX;
 pub const RECORD_VERSION: u8 = 1;
 /// Longest body, bytes: what the decoder may allocate is the limit for what it may read.
 pub const BODY_BYTES_MAX: usize = CONTROL_FRAME_BYTES_MAX;
-/// Length, version, checksum.
+/// Length, version, checksum. Never all zeros, as the version is not.
 pub const HEADER_BYTES: usize = 9;
 /// How far behind a bad record we look for a good one, bytes. Only to say how bad the damage is.
 const SEARCH_BYTES_MAX: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub enum Next<'a> {
         /// What follows.
         rest: &'a [u8],
     },
-    /// Nothing.
+    /// Nothing: no bytes, or zeros where a header would be. What follows the zeros was not looked at.
     End,
     /// Not a whole record: torn, damaged or of a later version.
     Bad,
@@ -49,7 +49,7 @@ pub fn write(body: &[u8], out: &mut Vec<u8>) {
 
 /// Reads the record at the start of `bytes`.
 pub fn next(bytes: &[u8]) -> Next<'_> {
-    if bytes.is_empty() {
+    if is_zero(&bytes[..bytes.len().min(HEADER_BYTES)]) {
         return Next::End;
     }
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER_BYTES>() else { return Next::Bad };
@@ -71,6 +71,11 @@ pub fn next(bytes: &[u8]) -> Next<'_> {
 pub fn good_one_follows(bytes: &[u8]) -> bool {
     let search = bytes.len().min(SEARCH_BYTES_MAX);
     (1..search).any(|at| matches!(next(&bytes[at..]), Next::Record { .. }))
+}
+
+/// Are all of these bytes zeros?
+pub fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 fn checksum(length: [u8; 4], body: &[u8]) -> u32 {
@@ -119,12 +124,18 @@ mod tests {
 
         #[test]
         fn noise_is_never_a_record(bytes in prop::collection::vec(any::<u8>(), 1..256)) {
-            prop_assert_eq!(next(&bytes), Next::Bad);
+            prop_assert_eq!(next(&bytes), if is_zero(&bytes[..bytes.len().min(HEADER_BYTES)]) { Next::End } else { Next::Bad });
         }
     }
 
     #[test]
-    fn a_tail_of_zeros_is_not_a_record() {
-        assert_eq!(next(&[0; 64]), Next::Bad);
+    fn a_tail_of_zeros_is_the_end() {
+        for zeros in [0, 1, HEADER_BYTES, 64] {
+            assert_eq!(next(&vec![0; zeros]), Next::End);
+        }
+        let mut bytes = vec![];
+        write(b"body", &mut bytes);
+        bytes.extend([0; 64]);
+        assert_eq!(read_all(&bytes), [b"body"]);
     }
 }

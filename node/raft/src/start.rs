@@ -15,12 +15,12 @@ use korum_protocol::map::View;
 use openraft::{Config, SnapshotPolicy};
 use tokio::sync::{oneshot, watch};
 
-use super::files::{Directory, SNAPSHOT, VOTE};
+use super::files::{Directory, SNAPSHOT};
 use super::log_store::LogStore;
 use super::network::Network;
 use super::snapshot::Stored;
 use super::state_machine::StateMachine;
-use super::types::{Metrics, Raft, Vote};
+use super::types::{Metrics, Raft};
 use super::writer::Writer;
 use super::{Options, RaftTransport};
 
@@ -110,9 +110,9 @@ async fn put_together(
 ) -> io::Result<Parts> {
     let config = config(&options)?;
     let directory = Directory::open(&options.dir)?;
-    let vote: Option<Vote> = directory.read(VOTE)?;
+    let (vote, vote_file) = directory.open_vote()?;
     let stored: Option<Stored> = directory.read(SNAPSHOT)?;
-    let (log, file) = directory.open_log()?;
+    let (log, log_file) = directory.open_log()?;
     let snapshot_at = stored.as_ref().and_then(|stored| stored.meta.last_log_id);
     if log.purged > snapshot_at {
         return Err(directory.invalid(SNAPSHOT, "it is missing or too old for the log"));
@@ -120,7 +120,7 @@ async fn put_together(
     let pristine = vote.is_none() && stored.is_none() && log.last().is_none();
 
     let (views_out, views) = watch::channel(None);
-    let (writer, disk) = Writer::start(directory, file, snapshot_at)?;
+    let (writer, disk) = Writer::start(directory, log_file, vote_file, snapshot_at)?;
     let machine = StateMachine::new(stored, views_out, writer.clone())?;
     let store = LogStore::new(log, vote, writer);
     let raft = Raft::new(options.me.0, Arc::new(config), Network(transport), store, machine)

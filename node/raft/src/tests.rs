@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{Consensus, Options, ProposeError, RaftTransport, TransportError};
 
 mod cluster;
+mod crashes;
 mod faults;
 mod storage;
 

@@ -4,15 +4,16 @@
 //! Not here: what is written (`journal`, `state_machine`).
 //! Rule: after the first failure nothing more is written; whoever asks gets that failure.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::thread::JoinHandle;
 
 use openraft::storage::LogFlushed;
 use tokio::sync::{mpsc, oneshot};
 
-use super::files::{Directory, LOG, SNAPSHOT, VOTE};
-use super::types::{LogId, TypeConfig};
+use super::files::{Directory, SNAPSHOT};
+use super::log_file::LogFile;
+use super::types::{LogId, TypeConfig, Vote};
+use super::vote_file::VoteFile;
 
 /// Jobs that may wait; a full queue makes Raft wait, which slows its proposers.
 const JOBS_MAX: usize = 1024;
@@ -30,8 +31,8 @@ pub enum Job {
     },
     /// A new log file in place of the present one.
     Rewrite(Vec<u8>),
-    /// The vote, as a file.
-    Vote(Vec<u8>, oneshot::Sender<io::Result<()>>),
+    /// The vote.
+    Vote(Vote, oneshot::Sender<io::Result<()>>),
     /// A snapshot, as a file; skipped if a later one was written.
     Snapshot {
         /// The entry it stands at.
@@ -53,11 +54,12 @@ impl Writer {
     /// Starts the thread. `snapshot_at` is where the snapshot on disk stands.
     pub fn start(
         directory: Directory,
-        log: File,
+        log: LogFile,
+        vote: VoteFile,
         snapshot_at: Option<LogId>,
     ) -> io::Result<(Self, JoinHandle<()>)> {
         let (jobs, queue) = mpsc::channel(JOBS_MAX);
-        let disk = Disk { directory, log, snapshot_at, pending: Pending::default(), broken: None };
+        let disk = Disk { directory, log, vote, snapshot_at, pending: Pending::default(), broken: None };
         let name = "korum-raft-disk".to_owned();
         let thread = std::thread::Builder::new().name(name).spawn(move || run(disk, queue))?;
         Ok((Self { jobs }, thread))
@@ -69,9 +71,9 @@ impl Writer {
     }
 
     /// Writes the vote; durable on return.
-    pub async fn save_vote(&self, bytes: Vec<u8>) -> io::Result<()> {
+    pub async fn save_vote(&self, vote: Vote) -> io::Result<()> {
         let (done, wait) = oneshot::channel();
-        self.send(Job::Vote(bytes, done)).await?;
+        self.send(Job::Vote(vote, done)).await?;
         wait.await.unwrap_or_else(|_| Err(stopped()))
     }
 
@@ -92,6 +94,10 @@ fn run(mut disk: Disk, mut queue: mpsc::Receiver<Job>) {
     while queue.blocking_recv_many(&mut jobs, DRAIN_MAX) > 0 {
         jobs.drain(..).for_each(|job| disk.take(job));
         disk.flush();
+        if queue.is_empty() {
+            // If it fails, the next one who waits hears of it.
+            let _ = disk.attempt(|disk| disk.log.make_room());
+        }
     }
 }
 
@@ -103,7 +109,8 @@ struct Pending {
 
 struct Disk {
     directory: Directory,
-    log: File,
+    log: LogFile,
+    vote: VoteFile,
     snapshot_at: Option<LogId>,
     pending: Pending,
     broken: Option<String>,
@@ -120,14 +127,14 @@ impl Disk {
                 self.flush();
                 // Nobody waits for a rewrite; if it fails, the next one who waits hears of it.
                 let _ = self.attempt(|disk| {
-                    disk.directory.replace(LOG, &bytes)?;
-                    disk.log = disk.directory.append_to_log()?;
+                    disk.log = disk.directory.replace_log(bytes)?;
                     Ok(())
                 });
             }
-            Job::Vote(bytes, done) => {
+            Job::Vote(vote, done) => {
                 self.flush();
-                let _ = done.send(self.attempt(|disk| disk.directory.replace(VOTE, &bytes)));
+                let _ = done.send(self.attempt(|disk| disk.vote.save(&vote)));
+                let _ = self.attempt(|disk| disk.vote.copy(&vote));
             }
             Job::Snapshot { at, bytes, done } => {
                 self.flush();
@@ -149,8 +156,8 @@ impl Disk {
             return;
         }
         let result = self.attempt(|disk| {
-            disk.log.write_all(&bytes)?;
-            if done.is_empty() { Ok(()) } else { disk.log.sync_data() }
+            disk.log.append(&bytes)?;
+            if done.is_empty() { Ok(()) } else { disk.log.sync() }
         });
         for callback in done {
             callback.log_io_completed(result.as_ref().copied().map_err(again));

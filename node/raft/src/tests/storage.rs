@@ -8,6 +8,7 @@ use openraft::testing::{StoreBuilder, Suite};
 use proptest::prelude::*;
 
 use super::super::files::Directory;
+use super::super::log_file::LogFile;
 use super::super::log_store::LogStore;
 use super::super::state_machine::StateMachine;
 use super::super::types::TypeConfig;
@@ -21,10 +22,11 @@ impl StoreBuilder<TypeConfig, LogStore, StateMachine, TempDir> for Builder {
         let home = TempDir::new().expect("a temporary directory");
         let directory = Directory::open(home.path()).expect("opens");
         let (log, file) = directory.open_log().expect("opens");
-        let (writer, _thread) = Writer::start(directory, file, None).expect("starts");
+        let (vote, vote_file) = directory.open_vote().expect("opens");
+        let (writer, _thread) = Writer::start(directory, file, vote_file, None).expect("starts");
         let machine =
             StateMachine::new(None, tokio::sync::watch::channel(None).0, writer.clone()).expect("is new");
-        Ok((home, LogStore::new(log, None, writer), machine))
+        Ok((home, LogStore::new(log, vote, writer), machine))
     }
 }
 
@@ -88,8 +90,9 @@ fn after_a_failed_write_nothing_is_acknowledged_any_more() {
     let home = TempDir::new().unwrap();
     let directory = Directory::open(home.path()).unwrap();
     let (log, _file) = directory.open_log().unwrap();
-    let full = std::fs::OpenOptions::new().append(true).open("/dev/full").unwrap();
-    let (writer, thread) = Writer::start(directory, full, None).unwrap();
+    let (_vote, vote_file) = directory.open_vote().unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (writer, thread) = Writer::start(directory, LogFile::at(full, 0, 1 << 20), vote_file, None).unwrap();
     let mut store = LogStore::new(log, None, writer);
     runtime().block_on(async {
         let vote = openraft::Vote::new(1, 1);
