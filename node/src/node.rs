@@ -120,6 +120,8 @@ impl Node {
             executor,
         };
         let node = Arc::new(node);
+        let store = Arc::downgrade(&node);
+        node.cluster.tell_holds_keys(move || store.upgrade().is_none_or(|node| node.store.holds_keys()));
         node.adopt(view);
         Ok(node)
     }

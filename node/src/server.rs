@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use korum_protocol::id::Incarnation;
 use korum_protocol::map::{Addresses, View};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -32,7 +32,8 @@ use crate::store::expire;
 
 /// Accepted data connections that may wait until the node is ready to serve them.
 const ACCEPTED_MAX: usize = 1024;
-/// How long to try to join before giving up.
+/// How long to try to join before giving up. A node that was running when it was told to join (`CLUSTER MEET`) goes on
+/// trying: nobody starts it again.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest time, when a node leaves, for what it executed to be acknowledged by the other holders.
 const SETTLE_WAIT: Duration = Duration::from_millis(500);
@@ -77,8 +78,29 @@ pub enum ServerError {
 /// When it cannot start; its text says what to do.
 pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
     raise_descriptor_limit(u64::from(config.network.maxclients) + OTHER_DESCRIPTORS);
+    let mut listeners = listen(&config).await?;
+    let mut signals = Signals::new()?;
+    // A node that gave up its cluster to join another is a new node: everything but its ports begins anew.
+    while live(&config, &clock, &mut listeners, &mut signals).await? == End::Anew {}
+    Ok(())
+}
+
+/// How the life of a node ended.
+#[derive(PartialEq, Eq)]
+enum End {
+    /// The process ends too.
+    Final,
+    /// The data directory makes it a new node.
+    Anew,
+}
+
+async fn live(
+    config: &Config,
+    clock: &Clock,
+    listeners: &mut Vec<(Arc<TcpListener>, PortKind)>,
+    signals: &mut Signals,
+) -> Result<End, ServerError> {
     let executor = Executor::start(usize::from(config.limits.threads))?;
-    let listeners = listen(&config).await?;
     let (accepted, waiting) = mpsc::channel(ACCEPTED_MAX);
     let callbacks = Callbacks {
         on_connection: Arc::new(move |connection, purpose| {
@@ -89,22 +111,34 @@ pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
             tracing::warn!(%incarnation, "this node was marked down; it comes back as a new run and catches up");
         }),
     };
-    let cluster = Cluster::start(options(&config), clock.clone(), callbacks).await?;
+    let met = Cluster::seeds_in(&config.storage.dir)?;
+    let has_met = !met.is_empty();
+    let options = options(config, met);
+    let cluster = tokio::select! {
+        cluster = Cluster::start(options, clock.clone(), callbacks) => match cluster {
+            // Where it was told to join, somebody joined another cluster first.
+            Err(StartError::ClusterGone) if has_met => return Ok(End::Anew),
+            cluster => cluster?,
+        },
+        () = signals.asked() => return Ok(End::Final),
+    };
     let mut views = cluster.views();
     let Ok(first) = views.wait_for(Option::is_some).await.map(|view| view.clone()) else {
         return Err(io::Error::other("the agreement thread ended").into());
     };
     let first = first.expect("waited for it");
-    let node = Node::new(config, clock, Arc::clone(&cluster), Arc::clone(&executor), &first)?;
+    let node = Node::new(config.clone(), clock.clone(), Arc::clone(&cluster), Arc::clone(&executor), &first)?;
 
-    tokio::spawn(adopt_views(Arc::clone(&node), views));
-    tokio::spawn(serve_peers(Arc::clone(&node), waiting));
+    // They end with this life.
+    let mut tasks = JoinSet::new();
+    tasks.spawn(adopt_views(Arc::clone(&node), views));
+    tasks.spawn(serve_peers(Arc::clone(&node), waiting));
     executor.spawn(execute::run(Arc::clone(&node)));
     executor.spawn(expire::run(Arc::clone(&node)));
-    tokio::spawn(sample_stats(Arc::clone(&node)));
+    tasks.spawn(sample_stats(Arc::clone(&node)));
     let mut acceptors = JoinSet::new();
-    for (listener, port) in listeners {
-        acceptors.spawn(listener::accept(Arc::clone(&node), listener, port));
+    for (listener, port) in &*listeners {
+        acceptors.spawn(listener::accept(Arc::clone(&node), Arc::clone(listener), *port));
     }
     tracing::info!(
         node = %node.id(),
@@ -113,18 +147,23 @@ pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
         peer_port = node.config().network.peer_port,
         "ready to accept connections"
     );
-    let stop = until_stopped(&node).await?;
+    let stop = until_stopped(&node, signals).await;
     drop(acceptors);
+    if stop != Stop::GivenUp {
+        // Who dials now is refused, and goes elsewhere.
+        listeners.clear();
+    }
     let outcome = match stop {
         Stop::Asked => {
             tracing::info!("leaving");
             hand_over(&node).await;
-            Ok(())
+            Ok(End::Final)
         }
         Stop::Forgotten => {
             tracing::info!("this node has left the cluster and holds nothing any more");
-            Ok(())
+            Ok(End::Final)
         }
+        Stop::GivenUp => Ok(End::Anew),
         Stop::AgreementEnded(reason) => Err(ServerError::AgreementEnded(reason)),
     };
     if outcome.is_ok() {
@@ -211,31 +250,55 @@ async fn serve_peers(node: Arc<Node>, mut accepted: mpsc::Receiver<(PeerConnecti
 }
 
 /// Why the node ends.
+#[derive(PartialEq, Eq)]
 enum Stop {
     /// A signal or `SHUTDOWN`.
     Asked,
     /// It was drained or forgotten: the map does not know it any more.
     Forgotten,
+    /// It gave up its own cluster to join another.
+    GivenUp,
     /// Raft cannot go on, and why.
     AgreementEnded(String),
 }
 
-async fn until_stopped(node: &Node) -> io::Result<Stop> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut asked = node.shutdown.subscribe();
-    let mut standing = node.cluster().standing();
-    let stop = tokio::select! {
-        _ = terminate.recv() => Stop::Asked,
-        _ = interrupt.recv() => Stop::Asked,
-        _ = asked.wait_for(|&is_asked| is_asked) => Stop::Asked,
-        reason = node.cluster().ended() => Stop::AgreementEnded(reason),
-        _ = standing.wait_for(|&standing| standing == Standing::Forgotten) => Stop::Forgotten,
-    };
-    Ok(stop)
+/// The signals that ask a process to end. Taken once: afterwards they end nothing by themselves.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
 }
 
-async fn listen(config: &Config) -> Result<Vec<(TcpListener, PortKind)>, ServerError> {
+impl Signals {
+    fn new() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one of them.
+    async fn asked(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+async fn until_stopped(node: &Node, signals: &mut Signals) -> Stop {
+    let mut asked = node.shutdown.subscribe();
+    let mut standing = node.cluster().standing();
+    let has_ended = |standing: &Standing| matches!(standing, Standing::Forgotten | Standing::GivenUp);
+    tokio::select! {
+        () = signals.asked() => Stop::Asked,
+        _ = asked.wait_for(|&is_asked| is_asked) => Stop::Asked,
+        reason = node.cluster().ended() => Stop::AgreementEnded(reason),
+        standing = standing.wait_for(has_ended) => match standing.as_deref() {
+            Ok(Standing::GivenUp) => Stop::GivenUp,
+            _ => Stop::Forgotten,
+        },
+    }
+}
+
+async fn listen(config: &Config) -> Result<Vec<(Arc<TcpListener>, PortKind)>, ServerError> {
     let network = &config.network;
     let ports = [
         (network.port, PortKind::Client, "--port"),
@@ -254,26 +317,29 @@ async fn listen(config: &Config) -> Result<Vec<(TcpListener, PortKind)>, ServerE
                 flag,
                 source,
             })?;
-            listeners.push((listener, kind));
+            listeners.push((Arc::new(listener), kind));
         }
     }
     Ok(listeners)
 }
 
-fn options(config: &Config) -> ClusterOptions {
+/// `met`: where the node of the data directory was told to join while it ran.
+fn options(config: &Config, met: Vec<String>) -> ClusterOptions {
     let (network, cluster, timing) = (&config.network, &config.cluster, &config.timing);
+    let join_timeout = if met.is_empty() { JOIN_TIMEOUT } else { Duration::MAX };
+    let join: Vec<String> = met.into_iter().chain(cluster.join.iter().map(ToString::to_string)).collect();
     let bind = network.bind.first().copied().unwrap_or(IpAddr::from([127, 0, 0, 1]));
     ClusterOptions {
         dir: config.storage.dir.clone(),
         listen: SocketAddr::new(bind, network.peer_port).to_string(),
         addresses: Addresses {
-            host: announced_host(config, bind),
+            host: announced_host(config, bind, join.first()),
             client: network.port,
             cluster: network.cluster_port,
             peer: network.peer_port,
         },
-        join: cluster.join.iter().map(ToString::to_string).collect(),
-        join_timeout: JOIN_TIMEOUT,
+        join,
+        join_timeout,
         zone: cluster.zone.clone(),
         weight: cluster.weight,
         partitions: cluster.partitions,
@@ -296,17 +362,17 @@ fn options(config: &Config) -> ClusterOptions {
 
 /// What others are told: what was set, else the address that is listened on, else the one that leads to
 /// the cluster that is joined.
-fn announced_host(config: &Config, bind: IpAddr) -> String {
+fn announced_host(config: &Config, bind: IpAddr, seed: Option<&String>) -> String {
     if !config.network.announce_host.is_empty() {
         return config.network.announce_host.clone();
     }
     if !bind.is_unspecified() {
         return bind.to_string();
     }
-    let towards = config.cluster.join.first().and_then(|seed| {
+    let towards = seed.and_then(|seed| {
         let socket = UdpSocket::bind((bind, 0)).ok()?;
         // Connecting a datagram socket sends nothing; it only picks the way.
-        socket.connect(seed.to_string()).ok()?;
+        socket.connect(seed).ok()?;
         Some(socket.local_addr().ok()?.ip().to_string())
     });
     towards.unwrap_or_else(|| {

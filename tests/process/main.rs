@@ -11,6 +11,7 @@ mod empty_restart;
 mod flap;
 mod join;
 mod kill;
+mod meet;
 mod pause;
 mod ports;
 mod promises;

@@ -3,6 +3,7 @@
 //! For: the leader's side of heartbeats, joins and proposals, and every node's side of "who leads?".
 //! Not here: the leader's own initiative (`coordinator`), judgement (`liveness`, `lease`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use korum_protocol::peer::message::{
 };
 use korum_protocol::peer::wire::{decode, encode};
 
+use super::meet;
 use super::shared::{Shared, lock, peer_address};
 use crate::net::peer::{PeerEvent, Trouble};
 use korum_raft::ProposeError;
@@ -21,8 +23,9 @@ use korum_raft::ProposeError;
 const REACH: Duration = Duration::from_secs(1);
 
 /// Decodes, answers, encodes.
-pub(super) async fn handle(shared: &Shared, from: NodeId, request: Bytes) -> Bytes {
+pub(super) async fn handle(shared: &Arc<Shared>, from: NodeId, request: Bytes) -> Bytes {
     let reply = match decode::<ControlRequest>(&request) {
+        Ok(ControlRequest::Meet { seeds }) => meet::asked(shared, from, seeds).await,
         Ok(request) => answer(shared, from, request).await,
         Err(error) => ControlReply::Refused(Refusal::Forbidden(error.to_string())),
     };
@@ -43,6 +46,7 @@ pub(super) async fn answer(shared: &Shared, from: NodeId, request: ControlReques
         ControlRequest::Join { node, registration } => join(shared, node, registration).await,
         ControlRequest::Leave { node, incarnation } => leave(shared, node, incarnation).await,
         ControlRequest::Propose(change) => propose(shared, from, change).await,
+        ControlRequest::Meet { .. } => not_yours(),
     }
 }
 
@@ -105,8 +109,14 @@ async fn join(shared: &Shared, node: NodeId, registration: Registration) -> Cont
     if let Some(refusal) = unreachable(shared, node, &address).await {
         return refusal;
     }
-    if !lock(&shared.leading).joining.insert(node) {
-        return ControlReply::Unknown("a join of this node is under way".into());
+    {
+        let mut leading = lock(&shared.leading);
+        if leading.given_up {
+            return ControlReply::Unknown("this node is about to join another cluster".into());
+        }
+        if !leading.joining.insert(node) {
+            return ControlReply::Unknown("a join of this node is under way".into());
+        }
     }
     let joined = async {
         shared.consensus.add_learner(node, address.clone()).await?;

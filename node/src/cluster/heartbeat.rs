@@ -161,7 +161,7 @@ async fn register(shared: &Shared) -> Outcome {
 
 fn stand(shared: &Shared, standing: Standing) {
     shared.standing.send_if_modified(|known| {
-        let changed = *known != standing && *known != Standing::Left;
+        let changed = *known != standing && !matches!(known, Standing::Left | Standing::GivenUp);
         if changed {
             *known = standing;
         }

@@ -1,16 +1,17 @@
 //! Who this node is, over all its restarts.
 //!
 //! For: the data directory: its lock, the node id, the cluster it belongs to, and the incarnation, which grows
-//! durably at every start.
+//! durably at every start. An identity that was given up (`intention`) is replaced here.
 //! Not here: Raft's files beside it (`raft`), what an incarnation means (`liveness`).
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use korum_protocol::id::{ClusterId, Incarnation, NodeId};
 use rand::RngExt;
 
+use super::intention::Intention;
 use crate::env::random;
 
 const FILE: &str = "identity";
@@ -41,9 +42,9 @@ pub enum IdentityError {
     /// Another process uses it.
     #[error("the data directory {} is in use by another process: stop it, or give this node its own directory", .0.display())]
     InUse(PathBuf),
-    /// The file says nothing sensible.
+    /// A file says nothing sensible.
     #[error(
-        "the identity file {} is damaged ({why}): restore it, or empty the data directory so that this node starts as a new one",
+        "the file {} is damaged ({why}): restore it, or empty the data directory so that this node starts as a new one",
         path.display()
     )]
     Corrupt {
@@ -84,22 +85,18 @@ impl Identity {
             Err(TryLockError::WouldBlock) => return Err(IdentityError::InUse(dir.to_owned())),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let path = dir.join(FILE);
-        let persisted = match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if is_filled(&dir.join(super::RAFT_DIR)) {
-                    return Err(IdentityError::Missing(dir.to_owned()));
-                }
-                Persisted { node: NodeId(mint()), cluster_id: None, incarnation: Incarnation(0) }
+        let intention = Intention::read(dir)?;
+        let persisted = match read_checked(dir, FILE, BYTES_MAX, parse)? {
+            None if is_filled(&dir.join(super::RAFT_DIR)) => {
+                return Err(IdentityError::Missing(dir.to_owned()));
             }
-            Err(error) => return Err(failed(error)),
-            Ok(metadata) if metadata.len() > BYTES_MAX => {
-                return Err(IdentityError::Corrupt { path, why: "it is too long" });
+            None => Persisted::mint(),
+            Some(known) if intention.is_some_and(|intention| intention.given_up == known.node) => {
+                tracing::info!(node = %known.node, "the cluster of this node alone was given up to join another");
+                empty(dir).map_err(failed)?;
+                Persisted::mint()
             }
-            Ok(_) => {
-                let bytes = fs::read(&path).map_err(failed)?;
-                parse(&bytes).map_err(|why| IdentityError::Corrupt { path, why })?
-            }
+            Some(known) => known,
         };
         let mut identity = Self { dir: dir.to_owned(), _lock: lock, persisted };
         identity.begin_incarnation(Incarnation(0)).map_err(failed)?;
@@ -148,15 +145,68 @@ impl Identity {
     }
 
     fn save(&mut self, persisted: Persisted) -> io::Result<()> {
-        let temporary = self.dir.join(format!("{FILE}.new"));
-        let mut file = File::create(&temporary)?;
-        file.write_all(print(&persisted).as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&temporary, self.dir.join(FILE))?;
-        File::open(&self.dir)?.sync_all()?;
+        write_checked(&self.dir, FILE, print(&persisted))?;
         self.persisted = persisted;
         Ok(())
     }
+}
+
+impl Persisted {
+    /// A node that never was.
+    fn mint() -> Self {
+        Self { node: NodeId(mint()), cluster_id: None, incarnation: Incarnation(0) }
+    }
+}
+
+/// Raft's files are gone when this returns; the identity still says whose they were, so that a crash before
+/// the new one is written makes this begin again.
+fn empty(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir.join(super::RAFT_DIR)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    File::open(dir)?.sync_all()
+}
+
+/// Writes a small file with a checksum, whole or not at all; durable on return. Blocks on the disk.
+pub(super) fn write_checked(dir: &Path, name: &str, mut text: String) -> io::Result<()> {
+    let checksum = crc32fast::hash(text.as_bytes());
+    text.push_str(&format!("checksum {checksum:08x}\n"));
+    let temporary = dir.join(format!("{name}.new"));
+    let mut file = File::create(&temporary)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&temporary, dir.join(name))?;
+    File::open(dir)?.sync_all()
+}
+
+/// Reads what `write_checked` wrote; `None` when there is no such file. `parse` gets the text without the checksum.
+pub(super) fn read_checked<T>(
+    dir: &Path,
+    name: &str,
+    bytes_max: u64,
+    parse: impl FnOnce(&str) -> Result<T, &'static str>,
+) -> Result<Option<T>, IdentityError> {
+    let path = dir.join(name);
+    let failed = |source| IdentityError::Io { dir: dir.to_owned(), source };
+    let mut bytes = Vec::new();
+    match File::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.and_then(|file| file.take(bytes_max + 1).read_to_end(&mut bytes)).map_err(failed)?,
+    };
+    let parsed = if bytes.len() as u64 > bytes_max { Err("it is too long") } else { unseal(&bytes) };
+    let parsed = parsed.and_then(parse);
+    parsed.map(Some).map_err(|why| IdentityError::Corrupt { path, why })
+}
+
+/// The text of a file without its checksum, which must be right.
+fn unseal(bytes: &[u8]) -> Result<&str, &'static str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
+    let (body, checksum) = text.rsplit_once("checksum ").ok_or("its checksum is missing")?;
+    if u32::from_str_radix(checksum.trim_end(), 16) != Ok(crc32fast::hash(body.as_bytes())) {
+        return Err("its checksum is wrong");
+    }
+    Ok(body)
 }
 
 /// A number for ever: never zero, which stands for "none" on the wire.
@@ -171,16 +221,10 @@ fn is_filled(dir: &Path) -> bool {
 fn print(persisted: &Persisted) -> String {
     let Persisted { node, cluster_id, incarnation } = persisted;
     let cluster = cluster_id.map_or(0, |id| id.0);
-    let text = format!("{HEAD}\nnode {:016x}\ncluster {cluster:016x}\nincarnation {incarnation}\n", node.0);
-    format!("{text}checksum {:08x}\n", crc32fast::hash(text.as_bytes()))
+    format!("{HEAD}\nnode {:016x}\ncluster {cluster:016x}\nincarnation {incarnation}\n", node.0)
 }
 
-fn parse(bytes: &[u8]) -> Result<Persisted, &'static str> {
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is not text")?;
-    let (body, checksum) = text.rsplit_once("checksum ").ok_or("its checksum is missing")?;
-    if u32::from_str_radix(checksum.trim_end(), 16) != Ok(crc32fast::hash(body.as_bytes())) {
-        return Err("its checksum is wrong");
-    }
+fn parse(body: &str) -> Result<Persisted, &'static str> {
     let mut lines = body.lines();
     if lines.next() != Some(HEAD) {
         return Err("it is of another version");
@@ -233,17 +277,45 @@ mod tests {
         assert!(matches!(Identity::open(dir.path()), Err(IdentityError::Missing(_))));
     }
 
+    #[test]
+    fn a_given_up_identity_is_replaced_once_whenever_the_process_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let raft = dir.path().join(crate::cluster::RAFT_DIR);
+        let mut old = Identity::open(dir.path()).unwrap();
+        old.set_cluster_id(ClusterId(7)).unwrap();
+        let given_up = old.node();
+        fs::create_dir_all(raft.join("log")).unwrap();
+        let intention = Intention { given_up, seeds: vec!["a:1".into()] };
+        intention.write(dir.path()).unwrap();
+        drop(old);
+        // A process that ended when Raft's files were gone and the new identity was not written yet.
+        let half = Intention { given_up, seeds: vec!["a:1".into()] };
+        half.write(dir.path()).unwrap();
+        empty(dir.path()).unwrap();
+        let new = Identity::open(dir.path()).unwrap();
+        assert_eq!((new.cluster_id(), new.incarnation(), raft.exists()), (None, Incarnation(1), false));
+        assert_ne!(new.node(), given_up);
+        let node = new.node();
+        drop(new);
+        // From here on it is a joiner like any other, and what it wrote stays.
+        fs::create_dir_all(raft.join("log")).unwrap();
+        let again = Identity::open(dir.path()).unwrap();
+        assert_eq!((again.node(), again.incarnation(), raft.exists()), (node, Incarnation(2), true));
+        assert_eq!(Intention::read(dir.path()).unwrap(), Some(intention));
+    }
+
     proptest! {
         #[test]
         fn prints_and_parses(node in 1u64.., cluster: u64, incarnation: u64) {
             let cluster_id = (cluster != 0).then_some(ClusterId(cluster));
             let persisted = Persisted { node: NodeId(node), cluster_id, incarnation: Incarnation(incarnation) };
-            prop_assert_eq!(parse(print(&persisted).as_bytes()), Ok(persisted));
+            prop_assert_eq!(parse(&print(&persisted)), Ok(persisted));
         }
 
         #[test]
         fn no_file_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&bytes);
+            let _ = unseal(&bytes);
+            let _ = parse(&String::from_utf8_lossy(&bytes));
         }
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::env::Clock;
 use crate::env::transport::TcpStream;
-use crate::net::peer::{LocalPeer, dial};
+use crate::net::peer::{LocalPeer, PeerConnection, dial};
 
 /// Longest time for one address to tell what it is.
 const SEED: Duration = Duration::from_secs(1);
@@ -27,61 +27,112 @@ const HOPS_MAX: usize = 4;
 /// Longest answer of a client port to the question for its peer port, bytes.
 const ANSWER_BYTES_MAX: usize = 512;
 
+/// Why a node did not join.
+pub(super) enum JoinError {
+    /// The last reason until the time was over.
+    Failed(String),
+    /// The cluster that it had begun to join is another one now, at the same addresses, and has left no trace here.
+    ClusterGone,
+}
+
 /// Asks the nodes at `seeds` in turn until one agrees; gives the epoch of the map that knows this node.
+/// `is_pristine` tells that no log was ever taken from any cluster.
 pub(super) async fn join(
     local: &LocalPeer,
     seeds: &[String],
     registration: &Registration,
     clock: &Clock,
     limit: Duration,
-) -> Result<Epoch, String> {
+    is_pristine: impl Fn() -> bool,
+) -> Result<Epoch, JoinError> {
     let end = clock.now() + limit;
+    let mut told = String::new();
     loop {
         let mut last = String::from("no address was given");
         for seed in seeds {
             match try_seed(local, seed, registration).await {
                 Ok(epoch) => return Ok(epoch),
-                Err(error) => last = format!("{seed}: {error}"),
+                Err(Trouble::OtherCluster) if is_pristine() => {
+                    sleep(PAUSE).await;
+                    return Err(JoinError::ClusterGone);
+                }
+                Err(Trouble::OtherCluster) => {
+                    last = format!(
+                        "{seed}: it belongs to another cluster than the one that this node began to join"
+                    );
+                }
+                Err(Trouble::Other(error)) => last = format!("{seed}: {error}"),
             }
         }
         if clock.now() >= end {
-            return Err(last);
+            return Err(JoinError::Failed(last));
         }
-        tracing::info!(error = %last, "cannot join yet");
+        if told != last {
+            tracing::info!(error = %last, "cannot join yet");
+            told = last;
+        }
         sleep(PAUSE).await;
     }
 }
 
-async fn try_seed(local: &LocalPeer, seed: &str, registration: &Registration) -> Result<Epoch, String> {
+enum Trouble {
+    OtherCluster,
+    Other(String),
+}
+
+impl From<String> for Trouble {
+    fn from(text: String) -> Self {
+        Self::Other(text)
+    }
+}
+
+impl From<&str> for Trouble {
+    fn from(text: &str) -> Self {
+        Self::Other(text.to_owned())
+    }
+}
+
+async fn try_seed(local: &LocalPeer, seed: &str, registration: &Registration) -> Result<Epoch, Trouble> {
     let mut address = peer_port(seed).await?;
     for _ in 0..HOPS_MAX {
-        let mut connection =
-            dial(local, &address, None, Purpose::Control, SEED).await.map_err(|error| error.to_string())?;
+        let dialed = dial(&local.as_stranger(), &address, None, Purpose::Control, SEED).await;
+        let mut connection = dialed.map_err(|error| error.to_string())?;
         // From here on this node answers members of that cluster, as the leader's dial back and Raft need.
         let cluster_id = connection.peer.cluster_id.ok_or("it is in no cluster yet")?;
+        if local.cluster_id().is_some_and(|begun| begun != cluster_id) {
+            return Err(Trouble::OtherCluster);
+        }
         local.set_cluster_id(cluster_id);
         let request = ControlRequest::Join { node: local.node, registration: registration.clone() };
-        let exchange = async {
-            connection
-                .writer
-                .send(kind::REQUEST, &encode(&request))
-                .await
-                .map_err(|error| error.to_string())?;
-            let frame = connection.reader.read().await.map_err(|error| error.to_string())?;
-            let frame = frame.ok_or("it closed the connection")?;
-            decode::<ControlReply>(&frame.body).map_err(|error| error.to_string())
-        };
-        match timeout(JOIN, exchange).await.map_err(|_| "no answer to the request to join")?? {
+        match exchange(&mut connection, &request, JOIN).await? {
             ControlReply::Joined { epoch, .. } => return Ok(epoch),
             ControlReply::NotLeader(hint) => {
                 address = hint.address.ok_or("the cluster has no leader at the moment")?
             }
-            ControlReply::Refused(refusal) => return Err(refusal.to_string()),
-            ControlReply::Unknown(reason) => return Err(format!("the outcome is not known yet: {reason}")),
-            other => return Err(format!("an answer that does not belong there: {other:?}")),
+            ControlReply::Refused(refusal) => return Err(refusal.to_string().into()),
+            ControlReply::Unknown(reason) => {
+                return Err(format!("the outcome is not known yet: {reason}").into());
+            }
+            other => return Err(format!("an answer that does not belong there: {other:?}").into()),
         }
     }
     Err("the nodes point to each other".into())
+}
+
+/// One request and its reply on a connection that was dialed for it.
+pub(super) async fn exchange(
+    connection: &mut PeerConnection,
+    request: &ControlRequest,
+    limit: Duration,
+) -> Result<ControlReply, String> {
+    let exchange = async {
+        let sent = connection.writer.send(kind::REQUEST, &encode(request)).await;
+        sent.map_err(|error| error.to_string())?;
+        let frame = connection.reader.read().await.map_err(|error| error.to_string())?;
+        let frame = frame.ok_or("it closed the connection")?;
+        decode::<ControlReply>(&frame.body).map_err(|error| error.to_string())
+    };
+    timeout(limit, exchange).await.map_err(|_| "no answer in time")?
 }
 
 /// The peer port of the node at `seed`, which may be the address of its client port. Every client port answers a

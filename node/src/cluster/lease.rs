@@ -111,7 +111,7 @@ impl Lease {
         self.until.store(0, Ordering::Release);
     }
 
-    /// The permission ends now and never comes back: the node stops.
+    /// The permission ends now and does not come back: the node stops.
     pub fn give_back(&self) {
         self.revoke(Tick(u64::MAX));
     }
@@ -120,6 +120,11 @@ impl Lease {
     #[must_use]
     pub fn is_given_back(&self) -> bool {
         *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) == Tick(u64::MAX)
+    }
+
+    /// The node does not stop after all: heartbeats sent from now on earn the permission again.
+    pub fn take_up(&self, now: Tick) {
+        *self.not_before.lock().unwrap_or_else(PoisonError::into_inner) = now;
     }
 }
 
@@ -269,6 +274,11 @@ mod tests {
         lease.give_back();
         lease.extend(at(400), Duration::from_millis(700));
         assert!(!lease.is_valid(at(400)));
+        lease.take_up(at(500));
+        lease.extend(at(499), Duration::from_millis(700));
+        assert!(!lease.is_valid(at(500)), "sent while the permission was given back");
+        lease.extend(at(500), Duration::from_millis(700));
+        assert!(lease.is_valid(at(500)));
     }
 
     #[test]

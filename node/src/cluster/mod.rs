@@ -10,9 +10,11 @@ mod control;
 mod coordinator;
 mod heartbeat;
 pub mod identity;
+mod intention;
 mod join;
 pub mod lease;
 pub mod liveness;
+mod meet;
 pub mod membership;
 mod probe;
 mod shared;
@@ -22,7 +24,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -38,6 +40,7 @@ use korum_raft::{Consensus, ProposeError};
 use lease::{Lease, Timing};
 use shared::{Shared, lock};
 
+pub use meet::MeetError;
 pub use shared::peer_address;
 pub use start::StartError;
 
@@ -99,6 +102,9 @@ pub enum Standing {
     Serving,
     /// The map does not know this node any more.
     Forgotten,
+    /// It gave up its cluster, of which it was the only node, to join another: opened again, the data directory
+    /// makes it a new node.
+    GivenUp,
     /// It stops.
     Left,
 }
@@ -207,6 +213,32 @@ impl Cluster {
         let shared = Arc::clone(&self.shared);
         let work = self.runtime.spawn(async move { ask::propose(&shared, change, deadline).await });
         work.await.unwrap_or_else(|_| Err(ProposeError::Unknown("this node is stopping".into())))
+    }
+
+    /// Brings this node and the one at `address` (`host:port`; of its peer port, or of any port) into one cluster.
+    /// Returns when one of the two has begun to join: this node, if it is alone and the other is not, else the other.
+    /// Safe to drop, but it may go on all the same.
+    ///
+    /// # Errors
+    /// When neither may: only a node that is alone and empty joins.
+    pub async fn meet(&self, address: String, is_peer_port: bool) -> Result<(), MeetError> {
+        let work = self.runtime.spawn(meet::meet(Arc::clone(&self.shared), address, is_peer_port));
+        work.await.unwrap_or_else(|_| Err(MeetError::Passing("this node is stopping".into())))
+    }
+
+    /// Tells how to see whether this node holds any key. Until then it does not give itself up to join another.
+    pub fn tell_holds_keys(&self, holds_keys: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.shared.holds_keys.set(Box::new(holds_keys));
+    }
+
+    /// Peer addresses of the cluster that the node of this data directory joined, or is to join, after it gave up its
+    /// own. Blocks on the disk.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn seeds_in(dir: &Path) -> Result<Vec<String>, StartError> {
+        let intention = intention::Intention::read(dir)?;
+        Ok(intention.map(|intention| intention.seeds).unwrap_or_default())
     }
 
     /// A data connection to a node broke: look now whether it is gone.

@@ -4,7 +4,9 @@
 //! Not here: anything that decides.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use korum_protocol::id::{Incarnation, NodeId};
 use korum_protocol::map::{Addresses, Registration, View};
@@ -30,6 +32,13 @@ pub(super) struct Shared {
     pub callbacks: Callbacks,
     /// What this node registers; the incarnation is the local peer's.
     pub about: About,
+    /// The data directory.
+    pub dir: PathBuf,
+    /// Does this node hold any key? Set once the rooms of data are there.
+    pub holds_keys: OnceLock<HoldsKeys>,
+    /// A `CLUSTER MEET` is asked or answered here: one at a time, so that no two nodes give themselves up to each
+    /// other.
+    pub meeting: AtomicBool,
     /// Peer addresses to find the cluster by when the map's are out of date.
     pub seeds: Vec<String>,
     /// Taken when the node stops, which unlocks the data directory.
@@ -50,6 +59,9 @@ pub(super) struct Shared {
     pub events: mpsc::Sender<PeerEvent>,
 }
 
+/// Looks at every partition: does this node hold any key?
+pub(super) type HoldsKeys = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// What a node says of itself, whichever run it is.
 pub(super) struct About {
     pub addresses: Addresses,
@@ -64,6 +76,8 @@ pub(super) struct Leading {
     pub watch: Watch,
     /// Nodes whose join is under way.
     pub joining: BTreeSet<NodeId>,
+    /// This node gives its cluster up to join another: nobody joins it any more.
+    pub given_up: bool,
     /// Runs whose end (or exclusion) is being proposed.
     pub proposing: BTreeSet<(NodeId, Incarnation)>,
     /// A step of membership is under way.

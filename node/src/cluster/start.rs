@@ -5,7 +5,8 @@
 //! Not here: what the parts do.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use korum_protocol::id::{ClusterId, Epoch, Incarnation, NodeId};
@@ -15,6 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::identity::{Identity, IdentityError, mint};
+use super::join::JoinError;
 use super::lease::Lease;
 use super::shared::{About, Leading, Shared, lock, peer_address};
 use super::{Callbacks, Cluster, ClusterOptions, RAFT_DIR, Standing};
@@ -30,6 +32,9 @@ const EVENTS_MAX: usize = 1024;
 const FIRST_VIEW: Duration = Duration::from_secs(10);
 /// Longest time for the map of an earlier run to be read back when nothing else says which cluster this is.
 const OLD_VIEW: Duration = Duration::from_secs(2);
+
+/// Longest time for what still blocks on the disk when the room ends.
+const END: Duration = Duration::from_secs(1);
 
 /// Why a node cannot take part.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +66,9 @@ pub enum StartError {
     /// The cluster did not take this node.
     #[error("cannot join: {0}")]
     Join(String),
+    /// What this node had begun to join became another cluster. All is as if it had not begun: start again.
+    #[error("cannot join: the addresses lead to another cluster than a moment ago; start again")]
+    ClusterGone,
     /// The cluster was not created.
     #[error("cannot create the cluster")]
     Create(#[source] ProposeError),
@@ -88,17 +96,30 @@ pub(super) async fn start(
             Ok(runtime) => runtime,
             Err(error) => return drop(started.send(Err(StartError::Io(error)))),
         };
-        runtime.block_on(async {
-            let built = build(options, clock, callbacks).await;
-            let is_running = built.is_ok();
-            let built = built.map(|shared| (shared, tokio::runtime::Handle::current()));
-            // If nobody waits any more, the stop sender is gone as well.
-            if started.send(built).is_ok() && is_running {
-                let _ = stopped.await;
+        let mut started = started;
+        let built = runtime.block_on(async {
+            tokio::select! {
+                biased;
+                built = build(options, clock, callbacks) => Some(built),
+                // Nobody waits for it any more.
+                () = started.closed() => None,
             }
         });
-        // All tasks of this room end here, and with them its sockets.
-        runtime.shutdown_timeout(Duration::from_secs(1));
+        match built {
+            Some(Ok(shared)) => {
+                // If nobody waits any more, the stop sender is gone as well.
+                let _ = started.send(Ok((shared, runtime.handle().clone())));
+                let _ = runtime.block_on(stopped);
+                // All tasks of this room end here, and with them its sockets.
+                runtime.shutdown_timeout(END);
+            }
+            // Its port is free when the caller hears of it.
+            Some(Err(error)) => {
+                runtime.shutdown_timeout(END);
+                let _ = started.send(Err(error));
+            }
+            None => {}
+        }
         has_ended.send_replace(true);
     };
     std::thread::Builder::new().name("korum-cluster".into()).spawn(live)?;
@@ -149,6 +170,9 @@ async fn build(
         lease: Arc::new(Lease::default()),
         callbacks,
         about: About { addresses, zone: options.zone.clone(), weight: options.weight },
+        dir: options.dir.clone(),
+        holds_keys: OnceLock::new(),
+        meeting: AtomicBool::new(false),
         seeds: options.join.clone(),
         identity: Mutex::new(Some(identity)),
         leading: Mutex::new(Leading::default()),
@@ -231,8 +255,17 @@ async fn create(shared: &Shared, options: &ClusterOptions, address: String) -> R
 async fn join_cluster(shared: &Shared, options: &ClusterOptions) -> Result<ClusterId, StartError> {
     let registration = shared.registration();
     let limit = options.join_timeout;
-    let joined = join::join(&shared.local, &options.join, &registration, &shared.clock, limit).await;
-    let epoch: Epoch = joined.map_err(StartError::Join)?;
+    // The log of an earlier attempt belongs to one cluster and to no other.
+    if let Some(view) = shared.view() {
+        shared.local.set_cluster_id(view.map.cluster_id);
+    }
+    let is_pristine = || shared.consensus.is_pristine();
+    let joined =
+        join::join(&shared.local, &options.join, &registration, &shared.clock, limit, is_pristine).await;
+    let epoch: Epoch = joined.map_err(|error| match error {
+        JoinError::Failed(why) => StartError::Join(why),
+        JoinError::ClusterGone => StartError::ClusterGone,
+    })?;
     let view = view_with_me(shared, FIRST_VIEW).await.ok_or(StartError::NoMap)?;
     tracing::info!(%epoch, "joined a cluster");
     Ok(view.map.cluster_id)

@@ -1,6 +1,7 @@
 //! Whole clusters in one process, on loopback ports and real disks.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use korum_protocol::map::NodeRecord;
@@ -141,6 +142,41 @@ async fn one_node_creates_its_cluster_and_comes_back_as_a_newer_incarnation() {
     })
     .await;
     until("a lease", || node.is_serving()).await;
+}
+
+#[tokio::test]
+async fn a_node_gives_its_cluster_up_only_if_it_is_empty_when_it_serves_no_more() {
+    let (node, other) = (start_new(&[]).await, start_new(&[]).await);
+    until("leases", || node.is_serving() && other.is_serving()).await;
+    let why = node.cluster.meet(other.address.clone(), true).await.unwrap_err();
+    assert!(matches!(why, MeetError::Passing(_)), "nobody knows yet whether it holds keys: {why}");
+
+    // A write slips in between the first look and the end of the lease.
+    let looks = Arc::new(AtomicUsize::new(0));
+    let (seen, lease) = (Arc::clone(&looks), Arc::clone(other.cluster.lease()));
+    other.cluster.tell_holds_keys(move || {
+        let look = seen.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(lease.is_valid(Clock::system().now()), look.is_multiple_of(2), "look {look}");
+        look == 1
+    });
+    let why = node.cluster.meet(other.address.clone(), true).await.unwrap_err();
+    assert!(why.to_string().contains("holds keys"), "{why}");
+    until("it serves again", || other.is_serving()).await;
+    assert!(Cluster::seeds_in(other.dir.path()).unwrap().is_empty());
+
+    node.cluster.meet(other.address.clone(), true).await.unwrap();
+    assert_eq!(looks.load(Ordering::Relaxed), 4);
+    assert!(!other.is_serving());
+    let mut standing = other.cluster.standing();
+    standing.wait_for(|standing| *standing == Standing::GivenUp).await.unwrap();
+    let given_up = other.cluster.id();
+    let (dir, address) = other.kill().await;
+    let seeds = Cluster::seeds_in(dir.path()).unwrap();
+    assert_eq!(seeds, std::slice::from_ref(&node.address));
+    let other = start_in(dir, &address, &seeds).await;
+    assert_ne!(other.cluster.id(), given_up);
+    node.sees("two members", |view| members(view) == 2).await;
+    assert_eq!(node.cluster.cluster_id(), other.cluster.cluster_id());
 }
 
 #[tokio::test]

@@ -210,19 +210,24 @@ fn with_node(
 
 fn meet(args: Args<'_>, reply: &mut ReplyWriter<'_>) -> Outcome {
     let text = |at: usize| String::from_utf8_lossy(args.get(at).unwrap_or_default()).into_owned();
-    let (host, port, bus) = (text(2), integer(&args[3]), args.get(4).map(integer));
+    let host = text(2);
+    let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+    let address = |at: usize| format!("{bracketed}:{}", text(at)).parse::<HostPort>();
+    let bus = args.get(4);
     if args.len() > 5 {
         subcommand::unknown("CLUSTER", args, reply);
-    } else if port.is_none() {
+    } else if integer(&args[3]).is_none() {
         reply.error(&format!("ERR Invalid TCP base port specified: {}", text(3)));
-    } else if bus == Some(None) {
+    } else if bus.is_some_and(|bus| integer(bus).is_none()) {
         reply.error(&format!("ERR Invalid TCP bus port specified: {}", text(4)));
     } else {
-        let joined =
-            if host.contains(':') { format!("[{host}]:{}", text(3)) } else { format!("{host}:{}", text(3)) };
-        match joined.parse::<HostPort>() {
-            Ok(address) => return Outcome::Meet(address),
-            Err(_) => reply.error(&format!("ERR Invalid node address specified: {host}:{}", text(3))),
+        match (address(3), bus.map(|_| address(4))) {
+            (Ok(address), None) => return Outcome::Meet { address, is_peer_port: false },
+            (Ok(_), Some(Ok(address))) => return Outcome::Meet { address, is_peer_port: true },
+            (Err(_), _) => reply.error(&format!("ERR Invalid node address specified: {host}:{}", text(3))),
+            (_, Some(Err(_))) => {
+                reply.error(&format!("ERR Invalid node address specified: {host}:{}", text(4)))
+            }
         }
     }
     Outcome::Replied
@@ -341,6 +346,7 @@ mod tests {
             ("meet a b", "Invalid TCP base port specified: b"),
             ("meet", "wrong number of arguments for 'cluster|meet' command"),
             ("meet 1.2.3.4 99999", "Invalid node address specified: 1.2.3.4:99999"),
+            ("meet 1.2.3.4 99 99999", "Invalid node address specified: 1.2.3.4:99999"),
             ("meet 1.2.3.4 99 b", "Invalid TCP bus port specified: b"),
             ("forget foo", "Unknown node foo"),
             ("foo", "unknown subcommand 'foo'. Try CLUSTER HELP."),
@@ -402,8 +408,13 @@ mod tests {
 
     #[test]
     fn meet_and_forget_are_left_to_the_caller() {
-        let address = HostPort { host: "::1".to_owned(), port: 7000 };
-        assert_eq!(run("meet ::1 7000", &single(64), true, Resp2), (String::new(), Outcome::Meet(address)));
+        let meet = |line: &str| run(line, &single(64), true, Resp2);
+        let found = |port, is_peer_port| {
+            let address = HostPort { host: "::1".to_owned(), port };
+            (String::new(), Outcome::Meet { address, is_peer_port })
+        };
+        assert_eq!(meet("meet ::1 7000"), found(7000, false));
+        assert_eq!(meet("meet ::1 7000 27000"), found(27000, true));
         let forget = run(&format!("forget {}", NodeId(3)), &grown(64), true, Resp2);
         assert_eq!(forget, (String::new(), Outcome::Propose(MapChange::Forget { node: NodeId(3) })));
     }

@@ -14,6 +14,11 @@ pub enum Outcome {
     Replied,
     /// Propose this change; answer `+OK` once it is applied, or why it was refused. No reply is written yet.
     Propose(MapChange),
-    /// Bring this node and the one at that address into one cluster. No reply is written yet.
-    Meet(HostPort),
+    /// Bring this node and another into one cluster. No reply is written yet.
+    Meet {
+        /// Where the other is.
+        address: HostPort,
+        /// That is its peer port (which Redis calls the bus port), not any of its ports.
+        is_peer_port: bool,
+    },
 }

@@ -16,6 +16,7 @@ use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
 use super::{assemble, everywhere, wait};
 use crate::admin::snapshot;
+use crate::cluster::MeetError;
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server;
@@ -73,11 +74,12 @@ pub async fn run(
     match outcome {
         Outcome::Replied => {}
         Outcome::Propose(change) => propose(node, change, &mut reply).await,
-        Outcome::Meet(address) => {
-            let text = format!(
-                "ERR Korum nodes are not merged: start the other node with --join pointing here (asked for {address})"
-            );
-            reply.error(&text);
+        Outcome::Meet { address, is_peer_port } => {
+            match node.cluster().meet(address.to_string(), is_peer_port).await {
+                Ok(()) => reply.ok(),
+                Err(error @ MeetError::Passing(_)) => reply.error(&format!("TRYAGAIN {error}")),
+                Err(error @ MeetError::Refused(_)) => reply.error(&format!("ERR {error}")),
+            }
         }
     }
 }

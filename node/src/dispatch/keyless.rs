@@ -115,7 +115,9 @@ fn answer_container(
 fn replied(outcome: Outcome, reply: &mut ReplyWriter<'_>) {
     match outcome {
         Outcome::Replied => {}
-        Outcome::Propose(_) | Outcome::Meet(_) => reply.error("ERR this command has to be sent on its own"),
+        Outcome::Propose(_) | Outcome::Meet { .. } => {
+            reply.error("ERR this command has to be sent on its own")
+        }
     }
 }
 

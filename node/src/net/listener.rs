@@ -21,7 +21,7 @@ use crate::node::Node;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Accepts until the task is dropped.
-pub async fn accept(node: Arc<Node>, listener: TcpListener, port: PortKind) {
+pub async fn accept(node: Arc<Node>, listener: Arc<TcpListener>, port: PortKind) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => take_in(&node, stream, port).await,

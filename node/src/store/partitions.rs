@@ -39,6 +39,12 @@ impl Store {
         self.partitions[usize::from(id)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Is there any key, expired or not?
+    #[must_use]
+    pub fn holds_keys(&self) -> bool {
+        (0..self.len()).any(|id| !self.lock(id as PartitionId).keyspace.is_empty())
+    }
+
     /// Visits all partitions, one lock at a time.
     pub fn for_each(&self, mut visit: impl FnMut(PartitionId, &mut Partition)) {
         for id in 0..self.len() {

@@ -213,7 +213,15 @@ pub enum ControlRequest {
     },
     /// To anyone: who leads?
     WhoLeads,
+    /// To a node that is alone and empty: give your own cluster up and join the one that is found there.
+    Meet {
+        /// Peer addresses of its members as `host:port`, the sender's first; 1 to [`SEEDS_MAX`].
+        seeds: Vec<String>,
+    },
 }
+
+/// Most addresses in a [`ControlRequest::Meet`]: enough that some of them answer.
+pub const SEEDS_MAX: usize = 8;
 
 /// The reply to a [`ControlRequest`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -238,8 +246,30 @@ pub enum ControlReply {
     Unknown(String),
     /// Ask there. Also the answer to [`ControlRequest::WhoLeads`].
     NotLeader(LeaderHint),
-    /// Taken note of.
+    /// Taken note of. To [`ControlRequest::Meet`]: it is on disk that this node joins there, and that begins now.
     Noted,
+    /// To [`ControlRequest::Meet`]: all stays as it was.
+    CannotMeet(CannotMeet),
+}
+
+/// Why a node does not give up its cluster to join another.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CannotMeet {
+    /// Its cluster has other members.
+    NotAlone,
+    /// It holds keys, which would be lost.
+    HasKeys,
+    /// Now is not the moment: it starts, or is about to join or to take in somebody. Ask again.
+    Busy,
+    /// It does not reach the node that asks at this address of its, and why.
+    Unreachable {
+        /// The peer address that the asking node announces.
+        address: String,
+        /// What the dial said.
+        why: String,
+    },
+    /// Its data directory cannot be written, and why.
+    NotSaved(String),
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ pub struct Node {
     pub peer: u16,
     directory: PathBuf,
     log: PathBuf,
+    /// It is never given `--join`.
+    is_alone: bool,
     child: Option<Child>,
 }
 
@@ -56,10 +58,7 @@ impl Cluster {
     /// Starts `count` nodes with more flags, given to every one.
     #[must_use]
     pub fn start_with(count: usize, flags: &[&str]) -> Self {
-        let directory =
-            tempfile::Builder::new().prefix("korum-test-").tempdir().expect("a temporary directory");
-        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-        let mut cluster = Self { nodes: Vec::new(), flags, directory: Some(directory) };
+        let mut cluster = Self::empty(flags);
         for index in 0..count {
             cluster.add();
             if index == 0 {
@@ -70,8 +69,40 @@ impl Cluster {
         cluster
     }
 
+    /// Starts `count` nodes, each a cluster of its own, and waits until they answer.
+    #[must_use]
+    pub fn start_apart(count: usize) -> Self {
+        let mut cluster = Self::empty(&[]);
+        for _ in 0..count {
+            cluster.add_apart(&[]);
+        }
+        (0..count).for_each(|index| cluster.wait_answering(index));
+        cluster
+    }
+
+    fn empty(flags: &[&str]) -> Self {
+        let directory =
+            tempfile::Builder::new().prefix("korum-test-").tempdir().expect("a temporary directory");
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        Self { nodes: Vec::new(), flags, directory: Some(directory) }
+    }
+
     /// Starts one more node, which joins through the first that runs; does not wait. Returns its place in `nodes`.
     pub fn add(&mut self) -> usize {
+        let index = self.place(false);
+        self.launch(index, &[]);
+        index
+    }
+
+    /// Starts one more node, which is a cluster of its own, now and after every start; does not wait. Returns its place
+    /// in `nodes`. The flags are of this start only.
+    pub fn add_apart(&mut self, flags: &[&str]) -> usize {
+        let index = self.place(true);
+        self.launch(index, flags);
+        index
+    }
+
+    fn place(&mut self, is_alone: bool) -> usize {
         let index = self.nodes.len();
         let root = self.directory.as_ref().expect("kept until the cluster goes").path();
         self.nodes.push(Node {
@@ -80,9 +111,9 @@ impl Cluster {
             peer: ports::free(),
             directory: root.join(format!("node-{index}")),
             log: root.join(format!("node-{index}.log")),
+            is_alone,
             child: None,
         });
-        self.launch(index);
         index
     }
 
@@ -92,19 +123,20 @@ impl Cluster {
         if empty {
             fs::remove_dir_all(&self.nodes[index].directory).expect("the directory of a dead node");
         }
-        self.launch(index);
+        self.launch(index, &[]);
     }
 
-    fn launch(&mut self, index: usize) {
-        let seed =
-            self.running().into_iter().find(|&other| other != index).map(|other| self.nodes[other].client);
+    fn launch(&mut self, index: usize, flags: &[&str]) {
+        let mut others = self.running().into_iter().filter(|&other| other != index);
+        let seed = others.next().map(|other| self.nodes[other].client);
+        let seed = seed.filter(|_| !self.nodes[index].is_alone);
         let node = &mut self.nodes[index];
         fs::create_dir_all(&node.directory).expect("a data directory");
         let log = OpenOptions::new().create(true).append(true).open(&node.log).expect("a log file");
         let mut command = command_that_dies_with_us(binary::node());
         command.args(["--bind", "127.0.0.1", "--port", &node.client.to_string()]);
         command.args(["--cluster-port", &node.cluster.to_string(), "--peer-port", &node.peer.to_string()]);
-        command.arg("--dir").arg(&node.directory).args(&self.flags);
+        command.arg("--dir").arg(&node.directory).args(&self.flags).args(flags);
         if let Some(seed) = seed {
             command.args(["--join", &format!("127.0.0.1:{seed}")]);
         }

@@ -59,6 +59,12 @@ impl LocalPeer {
         }
     }
 
+    /// The same node as one that asks a member of another cluster: it keeps its own cluster to itself.
+    #[must_use]
+    pub fn as_stranger(&self) -> Self {
+        Self::new(self.node, self.incarnation(), None, self.address.clone(), self.secret.clone())
+    }
+
     /// Which run of the node this is.
     #[must_use]
     pub fn incarnation(&self) -> Incarnation {
