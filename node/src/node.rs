@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
+    Ordering::{Acquire, Release},
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,14 +18,14 @@ use korum_protocol::map::View;
 use rand::Rng;
 use tokio::sync::{Notify, watch};
 
-use crate::admin::stats::Stats;
+use crate::admin::stats::{Counter, Stats};
 use crate::cluster::{Cluster, peer_address};
 use crate::command::topology::TopologyCache;
 use crate::config::Config;
 use crate::config::live::Live;
 use crate::env::random::random;
 use crate::env::{Clock, Tick};
-use crate::executor::Executor;
+use crate::executor::{Executor, worker_number};
 use crate::net::clients::Registry;
 use crate::net::forward::{self, Forwards};
 use crate::net::peer::LocalPeer;
@@ -59,7 +59,6 @@ pub struct Node {
     changed: Notify,
     keepers: Mutex<HashMap<NodeId, Incarnation>>,
     run_id: u64,
-    streamed: [AtomicU64; 2],
     /// Topology replies.
     pub topology: TopologyCache,
     /// All client connections.
@@ -112,7 +111,6 @@ impl Node {
             stats: Stats::new(usize::from(config.limits.threads)),
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
             run_id: random().next_u64(),
-            streamed: [const { AtomicU64::new(0) }; 2],
             shutdown: watch::channel(false).0,
             config,
             clock,
@@ -170,14 +168,9 @@ impl Node {
 
     /// Counts bytes and keys that were streamed to other nodes.
     pub fn count_streamed(&self, bytes: usize, keys: usize) {
-        self.streamed[0].fetch_add(bytes as u64, Relaxed);
-        self.streamed[1].fetch_add(keys as u64, Relaxed);
-    }
-
-    /// Bytes and keys streamed to other nodes since the start.
-    #[must_use]
-    pub fn streamed(&self) -> (u64, u64) {
-        (self.streamed[0].load(Relaxed), self.streamed[1].load(Relaxed))
+        let stats = self.stats.of(worker_number());
+        stats.add(Counter::StreamedBytes, bytes as u64);
+        stats.add(Counter::StreamedKeys, keys as u64);
     }
 
     /// All partitions.

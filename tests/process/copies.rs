@@ -9,12 +9,15 @@ use korum_protocol::placement::slot::slot_of;
 use korum_tests::harness::cluster::Cluster;
 use korum_tests::harness::resp::{Connection, Reply};
 
-/// Sets `loaded:0..count`, each to its own name.
+/// Length of each value, bytes.
+const VALUE_BYTES: usize = 100;
+
+/// Sets `loaded:0..count`, each to its own name, padded.
 pub fn load_keys(cluster: &Cluster, count: usize) {
     let mut connection = patient(cluster.client(0));
     for part in names(count).chunks(1_000) {
         let commands: Vec<_> =
-            part.iter().map(|name| vec![b"SET".to_vec(), name.clone(), name.clone()]).collect();
+            part.iter().map(|name| vec![b"SET".to_vec(), name.clone(), value_of(name)]).collect();
         for reply in connection.pipeline(&commands).expect("SET") {
             assert!(reply.is_ok(), "{reply:?}");
         }
@@ -27,7 +30,7 @@ pub fn assert_loaded(cluster: &Cluster, index: usize, count: usize) {
     for part in names(count).chunks(1_000) {
         let commands: Vec<_> = part.iter().map(|name| vec![b"GET".to_vec(), name.clone()]).collect();
         for (name, reply) in part.iter().zip(connection.pipeline(&commands).expect("GET")) {
-            assert_eq!(reply, Reply::Bulk(name.clone()), "{}", String::from_utf8_lossy(name));
+            assert_eq!(reply, Reply::Bulk(value_of(name)), "{}", String::from_utf8_lossy(name));
         }
     }
 }
@@ -76,6 +79,13 @@ fn told_holders(cluster: &Cluster, names: &[Vec<u8>]) -> Vec<BTreeSet<usize>> {
 fn node_at(cluster: &Cluster, address: &str) -> usize {
     let port = address.rsplit(':').next().and_then(|port| port.parse().ok());
     cluster.nodes.iter().position(|node| Some(node.client) == port).expect("a node of this cluster")
+}
+
+/// The value of a key of `load_keys`.
+pub fn value_of(name: &[u8]) -> Vec<u8> {
+    let mut value = name.to_vec();
+    value.resize(VALUE_BYTES, b'.');
+    value
 }
 
 fn names(count: usize) -> Vec<Vec<u8>> {

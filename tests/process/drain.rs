@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use korum_tests::harness::cluster::Cluster;
+use korum_tests::harness::cluster::{Cluster, PATIENCE};
 use korum_tests::harness::writers::{Load, Writers, assert_no_errors, assert_nothing_lost};
 use korum_tests::harness::{alone, wait};
 
 use crate::copies::{assert_loaded, holders, load_keys};
-use crate::size;
+use crate::{report, size, steady};
 
 #[test]
 fn a_drain_under_load_moves_only_what_the_node_held() {
@@ -17,14 +17,15 @@ fn a_drain_under_load_moves_only_what_the_node_held() {
     load_keys(&cluster, count);
     let before = holders(&cluster, count);
     let leaver = 3;
-    let load = Load { writers: 4, keys: 3_000, rate: Some(size(2_000, 20_000)), pipeline: 4, name: "drain" };
+    let load = steady("drain");
     let writers = Writers::start(&cluster.ports_without(leaver), &load);
     // clients of the leaver itself: they are served until it ends, then they go to another node
     let mut ports = cluster.ports_without(leaver);
     ports.insert(0, cluster.nodes[leaver].client);
     let guests =
         Writers::start(&ports, &Load { writers: 1, rate: Some(200), pipeline: 1, name: "guest", ..load });
-    std::thread::sleep(Duration::from_millis(300));
+    writers.wait_each(200, PATIENCE);
+    guests.wait_each(20, PATIENCE);
 
     let begin = Instant::now();
     let id = cluster.id(leaver);
@@ -38,9 +39,11 @@ fn a_drain_under_load_moves_only_what_the_node_held() {
     });
     assert!(cluster.wait_ended(leaver, Duration::from_secs(15)), "it ends by itself, with exit code 0");
     cluster.wait_ready(patience);
-    let took = begin.elapsed();
-    std::thread::sleep(Duration::from_millis(300));
+    let end = Instant::now();
+    writers.wait_each(200, PATIENCE);
+    guests.wait_each(20, PATIENCE);
     let (histories, guests) = (writers.stop(), guests.stop());
+    report("drain", &histories, begin, end);
 
     assert_no_errors(&histories);
     let errors: Vec<&String> = guests.iter().flat_map(|history| &history.errors).collect();
@@ -55,7 +58,7 @@ fn a_drain_under_load_moves_only_what_the_node_held() {
     let held = before.iter().filter(|holders| holders.contains(&leaver)).count();
     let moved: usize =
         before.iter().zip(&after).map(|(before, after)| after.difference(before).count()).sum();
-    println!("drain: {took:?}, {moved} copies moved, the node had held {held}");
+    println!("drain: {moved} copies moved, the node had held {held}");
     assert!(after.iter().all(|holders| !holders.contains(&leaver)), "it still holds something");
     assert_eq!(moved, held, "exactly what it held moves");
 }

@@ -21,10 +21,10 @@ fn acknowledged_writes_survive_the_kill_of_any_node() {
         let victim = round % 3;
         // writers talk to the survivors, so that the gap is the cluster's and not a reconnection's
         let writers = Writers::start(&cluster.ports_without(victim), &Load::default());
-        std::thread::sleep(Duration::from_millis(700));
+        writers.wait_each(500, PATIENCE);
         let killed = Instant::now();
         cluster.kill(victim);
-        std::thread::sleep(GAP_MAX + Duration::from_millis(500));
+        writers.wait_each(2_000, PATIENCE);
         let histories = writers.stop();
 
         let survivor = (victim + 1) % 3;
@@ -50,9 +50,9 @@ fn a_node_that_leaves_on_sigterm_takes_nothing_with_it() {
     let _alone = alone();
     let mut cluster = Cluster::start(3);
     let writers = Writers::start(&cluster.ports_without(1), &Load::default());
-    std::thread::sleep(Duration::from_millis(500));
+    writers.wait_each(300, PATIENCE);
     assert!(cluster.terminate(1), "SIGTERM is a clean end: exit code 0");
-    std::thread::sleep(Duration::from_millis(1_500));
+    writers.wait_each(1_000, PATIENCE);
     let histories = writers.stop();
     let _ = assert_nothing_lost(&histories, cluster.nodes[2].client);
 }

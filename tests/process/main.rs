@@ -17,9 +17,30 @@ mod ports;
 mod promises;
 mod rolling;
 
+use std::time::Instant;
+
 use korum_tests::harness::setting;
+use korum_tests::harness::writers::{History, Load, longest_wait, rate};
 
 /// The size for every day, or the one of the specification.
 fn size(daily: u64, full: u64) -> u64 {
     if setting("KORUM_TEST_FULL", 0) == 1 { full } else { daily }
+}
+
+/// The writes that go on while nodes join and leave: enough at a time that waits do not lower the rate.
+fn steady(name: &'static str) -> Load {
+    let keys = size(3_000, 20_000) as u32;
+    Load { writers: 8, keys, rate: Some(size(5_000, 20_000)), pipeline: 32, value_bytes: 100, name }
+}
+
+/// Prints how a change of membership went for those who wrote meanwhile.
+fn report(what: &str, histories: &[History], begin: Instant, end: Instant) {
+    let errors: usize = histories.iter().map(|history| history.errors.len() + history.disconnects).sum();
+    let (longest, since) = longest_wait(histories).expect("somebody wrote");
+    println!(
+        "{what}: {:.1?}, {:.0} writes/s meanwhile, {errors} errors, longest wait {longest:.0?}, {:.1?} after the beginning",
+        end - begin,
+        rate(histories, begin, end),
+        since.saturating_duration_since(begin)
+    );
 }

@@ -9,6 +9,7 @@ use korum_protocol::map::View;
 
 use super::info::InfoSnapshot;
 use super::process;
+use super::stats::Counter;
 use super::status::{self, NodeState};
 use crate::command::cluster::Link;
 use crate::command::memory::MemoryFigures;
@@ -42,7 +43,10 @@ pub fn state(node: &Arc<Node>, view: &View) -> NodeState {
             state.streaming += primary.copies.iter().filter(|copy| is_streaming(&copy.stage)).count();
         });
     }
-    (state.streamed_bytes, state.streamed_keys) = node.streamed();
+    let totals = node.stats.totals();
+    state.streamed_bytes = totals.get(Counter::StreamedBytes);
+    state.streamed_keys = totals.get(Counter::StreamedKeys);
+    state.streaming_bytes_per_second = totals.streamed_bytes_per_second as u64;
     state
 }
 

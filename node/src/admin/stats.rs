@@ -46,6 +46,10 @@ pub enum Counter {
     ReplicationBytesIn,
     /// Bytes of effects and streams sent to nodes.
     ReplicationBytesOut,
+    /// Bytes of partitions streamed to nodes that are to hold them.
+    StreamedBytes,
+    /// Keys of such partitions.
+    StreamedKeys,
     /// Waits for replicas that ran out of time: the outcome was unknown to the client.
     Unknown,
     /// Clients closed because they did not read their replies.
@@ -119,6 +123,8 @@ pub struct Totals {
     pub bytes_in_per_second: f64,
     /// Bytes per second to clients, of the last sample.
     pub bytes_out_per_second: f64,
+    /// Bytes per second of streams, of the last sample.
+    pub streamed_bytes_per_second: f64,
 }
 
 impl Totals {
@@ -129,11 +135,14 @@ impl Totals {
     }
 }
 
+/// What is measured per second, in the order of [`Rates`].
+const RATED: [Counter; 4] = [Counter::Commands, Counter::BytesIn, Counter::BytesOut, Counter::StreamedBytes];
+
 #[derive(Default)]
 struct Rates {
     at: Tick,
-    seen: [u64; 3],
-    per_second: [f64; 3],
+    seen: [u64; RATED.len()],
+    per_second: [f64; RATED.len()],
 }
 
 impl Stats {
@@ -165,22 +174,25 @@ impl Stats {
             }
         }
         let rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        [totals.commands_per_second, totals.bytes_in_per_second, totals.bytes_out_per_second] =
-            rates.per_second;
+        [
+            totals.commands_per_second,
+            totals.bytes_in_per_second,
+            totals.bytes_out_per_second,
+            totals.streamed_bytes_per_second,
+        ] = rates.per_second;
         totals
     }
 
     /// Measures rates since the last sample; to be called about once a second.
     pub fn sample(&self, now: Tick) {
         let totals = self.totals();
-        let seen =
-            [Counter::Commands, Counter::BytesIn, Counter::BytesOut].map(|counter| totals.get(counter));
+        let seen = RATED.map(|counter| totals.get(counter));
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         let time = now.since(rates.at);
         if time > Duration::ZERO {
             let before = rates.seen;
             let rate = |at: usize| seen[at].saturating_sub(before[at]) as f64 / time.as_secs_f64();
-            rates.per_second = [rate(0), rate(1), rate(2)];
+            rates.per_second = std::array::from_fn(rate);
             rates.seen = seen;
             rates.at = now;
         }
@@ -192,7 +204,7 @@ impl Stats {
             thread.counters.iter().for_each(|counter| counter.store(0, Relaxed));
             thread.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
         }
-        self.rates.lock().unwrap_or_else(PoisonError::into_inner).seen = [0; 3];
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).seen = Default::default();
     }
 }
 
@@ -225,8 +237,10 @@ mod tests {
         let stats = Stats::new(1);
         stats.sample(Tick(1_000_000_000));
         stats.of(0).add(Counter::Commands, 50);
+        stats.of(0).add(Counter::StreamedBytes, 600);
         stats.sample(Tick(3_000_000_000));
         assert!((stats.totals().commands_per_second - 25.0).abs() < 1e-9);
+        assert!((stats.totals().streamed_bytes_per_second - 300.0).abs() < 1e-9);
         stats.sample(Tick(4_000_000_000));
         assert!(stats.totals().commands_per_second.abs() < 1e-9);
     }

@@ -31,7 +31,7 @@ pub struct NodeState {
     pub lag_effects: u64,
     /// Partitions that this node streams to others now.
     pub streaming: usize,
-    /// Keys and bytes streamed since the node started.
+    /// Keys and bytes streamed since the node started, or its counters were reset.
     pub streamed_keys: u64,
     /// The same in bytes.
     pub streamed_bytes: u64,

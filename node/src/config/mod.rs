@@ -19,6 +19,8 @@ use std::time::Duration;
 use korum_protocol::limits;
 use korum_protocol::map::LossPolicy;
 
+use crate::cluster::lease;
+
 pub use load::{Action, ConfigError};
 pub use value::{Consistency, HostPort, LogFormat, Secret};
 
@@ -136,7 +138,7 @@ impl Default for Cluster {
             secret: Secret::default(),
             secret_file: PathBuf::new(),
             loss_policy: LossPolicy::Empty,
-            rereplicate_after: Duration::from_secs(30),
+            rereplicate_after: lease::Timing::default().rereplicate_after,
             replica_timeout: Duration::from_secs(2),
             consistency: Consistency::Strong,
             topology_replicas: false,
@@ -166,14 +168,15 @@ pub struct Timing {
 
 impl Default for Timing {
     fn default() -> Self {
+        let usual = lease::Timing::default();
         Self {
-            heartbeat: Duration::from_millis(100),
-            lease: Duration::from_millis(700),
-            drift_margin: Duration::from_millis(20),
-            drift_percent: 5,
-            confirm_window: Duration::from_millis(200),
-            raft_heartbeat: Duration::from_millis(50),
-            raft_election: Duration::from_millis(150),
+            heartbeat: usual.heartbeat,
+            lease: usual.lease,
+            drift_margin: usual.drift_fixed,
+            drift_percent: (usual.drift_permille / 10) as u8,
+            confirm_window: usual.confirm_window,
+            raft_heartbeat: usual.raft_heartbeat,
+            raft_election: usual.raft_election,
         }
     }
 }

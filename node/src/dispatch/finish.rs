@@ -361,11 +361,12 @@ impl Batch {
         }
         // A link broke or a copy is no longer asked for: what is missing now, partition by partition.
         for at in 0..self.operations.len() {
-            self.settle_operation(node, at, deadline).await;
+            self.settle_operation(node, at, &waits, deadline).await;
         }
     }
 
-    async fn settle_operation(&mut self, node: &Node, at: usize, deadline: Tick) {
+    /// `asked`: what the whole batch waited for when it was executed.
+    async fn settle_operation(&mut self, node: &Node, at: usize, asked: &Waits, deadline: Tick) {
         loop {
             let operation = &self.operations[at];
             if !self.commands[operation.command].caller.is_strong {
@@ -373,12 +374,19 @@ impl Batch {
             }
             let mut waits = Waits::default();
             let settlement = match &node.store().lock(operation.partition).role {
-                Role::Primary(primary) if primary.era == operation.era => primary.settlement(&mut waits),
-                Role::Primary(_) | Role::Replica { .. } | Role::Target { .. } | Role::Absent => {
-                    return self.fail_operation(at);
+                Role::Primary(primary) if primary.era == operation.era => {
+                    Some(primary.settlement(&mut waits))
                 }
+                Role::Primary(_) | Role::Replica { .. } | Role::Target { .. } | Role::Absent => None,
             };
             let left = deadline.since(node.clock().now());
+            let Some(settlement) = settlement else {
+                // Handed over, most likely: what all copies have that had to then, whoever is primary now has too.
+                if tokio::time::timeout(left, asked.acknowledged()).await != Ok(true) {
+                    self.fail_operation(at);
+                }
+                return;
+            };
             if settlement == Settlement::Done {
                 return;
             }

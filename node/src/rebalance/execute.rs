@@ -50,7 +50,8 @@ struct Rebalancer {
 #[derive(Default)]
 struct Found {
     has_more_chunks: bool,
-    started: HashMap<NodeId, usize>,
+    /// Partitions that are being brought to each node.
+    under_way: HashMap<NodeId, usize>,
     ready: Vec<Task>,
     lagging: Vec<Move>,
 }
@@ -86,6 +87,14 @@ impl Rebalancer {
         }
         let stalled = self.stalled_peers(&view, now);
         let mut found = Found::default();
+        for (id, tasks) in &missing {
+            let partition = self.node.store().lock(*id);
+            let primary = partition.as_primary().filter(|primary| primary.era == view.row(*id).era);
+            let copies = primary.map(|primary| &primary.copies[..]).unwrap_or_default();
+            for task in tasks.iter().filter(|task| copies.iter().any(|copy| copy.node == task.target)) {
+                *found.under_way.entry(task.target).or_default() += 1;
+            }
+        }
         for id in 0..self.node.store().len() as PartitionId {
             if view.row(id).primary != Some(self.node.id()) {
                 continue;
@@ -115,13 +124,12 @@ impl Rebalancer {
         for task in tasks {
             let limit = self.node.config().rebalance.concurrent_partitions as usize;
             let known = primary.copies.iter().any(|copy| copy.node == task.target);
-            let started = found.started.entry(task.target).or_default();
-            let may_start =
-                *started < limit && self.node.links().link(task.target, task.incarnation).is_some();
-            if !known && may_start {
+            let under_way = found.under_way.entry(task.target).or_default();
+            let is_linked = || self.node.links().link(task.target, task.incarnation).is_some();
+            if !known && *under_way < limit && is_linked() {
                 primary.copies.push(PeerCopy::new(task.target, task.incarnation, false));
+                *under_way += 1;
             }
-            *started += usize::from(known || may_start);
         }
         let era = primary.era;
         for copy in &mut primary.copies {

@@ -27,8 +27,6 @@ pub struct Task {
     /// The target holds the partition already: there is nothing to copy. The cutover puts the holders in
     /// order, or takes this node, which is leaving, from among them.
     pub already_holds: bool,
-    /// After this cutover the target is the primary.
-    pub makes_target_primary: bool,
     /// After this cutover, or this one together with others of the same partition that may be under way,
     /// this node is not the primary: it must freeze the partition before it proposes any of them.
     pub ends_my_primacy: bool,
@@ -62,7 +60,6 @@ pub fn tasks(view: &View, me: NodeId) -> Vec<Task> {
             incarnation: view.map.nodes[&target].incarnation,
             membership_epoch: view.map.membership_epoch,
             already_holds,
-            makes_target_primary: view.holders_after_cutover(partition, &[target]).first() == Some(&target),
             ends_my_primacy: in_the_end.first() != Some(&me),
         };
         if !missing.is_empty() {

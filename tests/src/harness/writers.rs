@@ -3,13 +3,14 @@
 //! For: "nothing acknowledged is lost". What may be read of a key afterwards: its last acknowledged value, or one whose
 //! outcome is unknown (such a write may take effect at any time after it was sent). Not here: what happens to the nodes meanwhile.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::resp::{Connection, Reply};
+use super::wait;
 
 /// What the writers do.
 #[derive(Clone)]
@@ -18,34 +19,40 @@ pub struct Load {
     pub writers: usize,
     /// Keys of each writer, written round and round.
     pub keys: u32,
-    /// Writes per second of all together; `None`: as fast as they go.
+    /// Writes per second of all together; `None`: as fast as they go. What a wait held up is made up for afterwards, so
+    /// this is reached as long as `writers * pipeline` writes take less than their part of a second.
     pub rate: Option<u64>,
     /// Writes that are sent together.
     pub pipeline: usize,
+    /// Length of each value, bytes; shorter ones are padded.
+    pub value_bytes: usize,
     /// Begins each key; several loads on one cluster need several.
     pub name: &'static str,
 }
 
 impl Default for Load {
     fn default() -> Self {
-        Self { writers: 4, keys: 2_000, rate: None, pipeline: 1, name: "w" }
+        Self { writers: 4, keys: 2_000, rate: None, pipeline: 1, value_bytes: 1, name: "w" }
     }
 }
 
 /// Writers at work.
 pub struct Writers {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<History>>,
+    threads: Vec<(Arc<AtomicU64>, JoinHandle<History>)>,
 }
 
 /// What one writer saw.
 #[derive(Default)]
 pub struct History {
     prefix: String,
-    acknowledged: HashMap<u32, u64>,
-    unknown: HashMap<u32, Vec<u64>>,
+    /// The last acknowledged value of each key.
+    acknowledged: Vec<Option<u64>>,
+    unknown: BTreeMap<u32, Vec<u64>>,
     /// When each acknowledgement came.
     pub times: Vec<Instant>,
+    /// The longest time from sending a batch to its last reply, or to giving its connection up, and when it began.
+    pub longest_wait: Option<(Duration, Instant)>,
     /// Error replies.
     pub errors: Vec<String>,
     /// Connections that ended or waited too long.
@@ -61,10 +68,31 @@ impl Writers {
             let (stop, load, mut ports) = (Arc::clone(&stop), load.clone(), ports.to_vec());
             let turn = number % ports.len();
             ports.rotate_left(turn);
-            std::thread::spawn(move || write(&format!("{}{number}", load.name), &ports, &load, &stop))
+            let count = Arc::new(AtomicU64::new(0));
+            let counted = Arc::clone(&count);
+            let name = format!("{}{number}", load.name);
+            (count, std::thread::spawn(move || write(&name, &ports, &load, &stop, &counted)))
         });
         let threads = threads.collect();
         Self { stop, threads }
+    }
+
+    /// Waits until every writer has had `count` more acknowledgements.
+    ///
+    /// # Panics
+    /// When one has not after `limit`.
+    pub fn wait_each(&self, count: u64, limit: Duration) {
+        let counts = || self.threads.iter().map(|(count, _)| count.load(Ordering::Relaxed));
+        let goals: Vec<u64> = counts().map(|now| now + count).collect();
+        wait::until(&format!("{count} more acknowledgements for each writer"), limit, || {
+            let missing: Vec<u64> =
+                counts().zip(&goals).map(|(now, goal)| goal.saturating_sub(now)).collect();
+            if missing.iter().all(|&missing| missing == 0) {
+                Ok(())
+            } else {
+                Err(format!("the writers miss {missing:?}"))
+            }
+        });
     }
 
     /// Ends them after the writes at hand.
@@ -74,8 +102,22 @@ impl Writers {
     #[must_use]
     pub fn stop(self) -> Vec<History> {
         self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().map(|thread| thread.join().expect("a writer does not panic")).collect()
+        let ended = self.threads.into_iter().map(|(_, thread)| thread.join());
+        ended.map(|history| history.expect("a writer does not panic")).collect()
     }
+}
+
+/// Acknowledged writes per second of all writers between two moments.
+#[must_use]
+pub fn rate(histories: &[History], from: Instant, to: Instant) -> f64 {
+    let times = histories.iter().flat_map(|history| &history.times);
+    times.filter(|&&time| from <= time && time < to).count() as f64 / (to - from).as_secs_f64()
+}
+
+/// The longest wait of all writers, and when it began.
+#[must_use]
+pub fn longest_wait(histories: &[History]) -> Option<(Duration, Instant)> {
+    histories.iter().filter_map(|history| history.longest_wait).max()
 }
 
 impl History {
@@ -93,7 +135,7 @@ impl History {
     /// Keys with an acknowledged write.
     #[must_use]
     pub fn keys(&self) -> usize {
-        self.acknowledged.len()
+        self.acknowledged.iter().flatten().count()
     }
 
     /// What cannot be read at this port as it should be, in words.
@@ -104,14 +146,14 @@ impl History {
     pub fn lost(&self, port: u16) -> Vec<String> {
         let mut connection = Connection::to(port).expect("the port answers");
         connection.patience(Duration::from_secs(30)).expect("a timeout");
-        let keys: Vec<u32> = self.acknowledged.keys().copied().collect();
+        let written = (0_u32..).zip(&self.acknowledged).filter_map(|(key, written)| Some((key, (*written)?)));
+        let written: Vec<(u32, u64)> = written.collect();
         let mut lost = Vec::new();
-        for part in keys.chunks(500) {
+        for part in written.chunks(500) {
             let reads: Vec<_> =
-                part.iter().map(|&key| vec![b"GET".to_vec(), self.name_of(key).into_bytes()]).collect();
+                part.iter().map(|&(key, _)| vec![b"GET".to_vec(), self.name_of(key).into_bytes()]).collect();
             let replies = connection.pipeline(&reads).expect("reads are answered");
-            for (&key, reply) in part.iter().zip(replies) {
-                let written = self.acknowledged[&key];
+            for (&(key, written), reply) in part.iter().zip(replies) {
                 let found = reply.text().parse::<u64>();
                 let unknown = self.unknown.get(&key).map_or(&[][..], Vec::as_slice);
                 if !found.is_ok_and(|found| found == written || unknown.contains(&found)) {
@@ -155,8 +197,9 @@ pub fn assert_no_errors(histories: &[History]) {
     assert_eq!(disconnects, 0, "connections that ended or waited too long");
 }
 
-fn write(name: &str, ports: &[u16], load: &Load, stop: &AtomicBool) -> History {
-    let mut history = History { prefix: name.to_owned(), ..History::default() };
+fn write(name: &str, ports: &[u16], load: &Load, stop: &AtomicBool, count: &AtomicU64) -> History {
+    let acknowledged = vec![None; load.keys as usize];
+    let mut history = History { prefix: name.to_owned(), acknowledged, ..History::default() };
     let mut connection: Option<Connection> = None;
     let (mut turn, mut number) = (0, 0_u64);
     let pause =
@@ -176,12 +219,14 @@ fn write(name: &str, ports: &[u16], load: &Load, stop: &AtomicBool) -> History {
             std::thread::sleep(Duration::from_millis(2));
             continue;
         };
-        let batch: Vec<(u32, u64)> = (0..load.pipeline as u64)
-            .map(|step| (number + step, ((number + step) % u64::from(load.keys)) as u32))
-            .map(|(value, key)| (key, value))
-            .collect();
+        let values = number..number + load.pipeline as u64;
+        let batch: Vec<_> = values.map(|value| ((value % u64::from(load.keys)) as u32, value)).collect();
         number += load.pipeline as u64;
-        if !send(open, &batch, &mut history) {
+        let begin = Instant::now();
+        let is_good = send(open, &batch, load.value_bytes, &mut history);
+        history.longest_wait = history.longest_wait.max(Some((begin.elapsed(), begin)));
+        count.store(history.times.len() as u64, Ordering::Relaxed);
+        if !is_good {
             history.disconnects += 1;
             connection = None;
         }
@@ -190,29 +235,26 @@ fn write(name: &str, ports: &[u16], load: &Load, stop: &AtomicBool) -> History {
 }
 
 /// Sends a batch and takes the replies; false when the connection is of no use any more.
-fn send(connection: &mut Connection, batch: &[(u32, u64)], history: &mut History) -> bool {
+fn send(connection: &mut Connection, batch: &[(u32, u64)], width: usize, history: &mut History) -> bool {
     let mut bytes = Vec::new();
     for &(key, value) in batch {
-        history.unknown.entry(key).or_default().push(value);
-        let (key, value) = (history.name_of(key), value.to_string());
+        let (key, value) = (history.name_of(key), format!("{value:0width$}"));
         bytes.extend_from_slice(&super::resp::encode(&[b"SET", key.as_bytes(), value.as_bytes()]));
     }
-    if connection.send(&bytes).is_err() {
-        return false;
-    }
+    let mut is_good = connection.send(&bytes).is_ok();
     for &(key, value) in batch {
-        match connection.reply() {
-            Ok(Reply::Error(text)) => history.errors.push(text), // the outcome stays unknown
+        let reply = if is_good { connection.reply() } else { Err(std::io::ErrorKind::BrokenPipe.into()) };
+        match reply {
+            Ok(Reply::Error(text)) => history.errors.push(text),
             Ok(_) => {
-                history.acknowledged.insert(key, value);
                 // an earlier write whose outcome is unknown may still take effect, so only this one is known
-                if let Some(unknown) = history.unknown.get_mut(&key) {
-                    unknown.retain(|&other| other != value);
-                }
+                history.acknowledged[key as usize] = Some(value);
                 history.times.push(Instant::now());
+                continue;
             }
-            Err(_) => return false,
+            Err(_) => is_good = false,
         }
+        history.unknown.entry(key).or_default().push(value);
     }
-    true
+    is_good
 }
