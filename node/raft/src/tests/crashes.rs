@@ -62,7 +62,7 @@ impl Disk {
     fn crash(&self, random: &mut SmallRng) {
         let mut state = self.0.borrow_mut();
         state.left = None;
-        let piece_bytes = [16, 512, 4096][random.random_range(0..3)];
+        let piece_bytes = [3, 512, 4096][random.random_range(0..3)];
         let chance = [0.0, 0.5, 0.9, 1.0][random.random_range(0..4)];
         for (mut at, bytes) in std::mem::take(&mut state.pending) {
             for piece in bytes.chunks(piece_bytes) {
