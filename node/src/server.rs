@@ -334,9 +334,9 @@ fn options(config: &Config, met: Vec<String>) -> ClusterOptions {
         listen: SocketAddr::new(bind, network.peer_port).to_string(),
         addresses: Addresses {
             host: announced_host(config, bind, join.first()),
-            client: network.port,
-            cluster: network.cluster_port,
-            peer: network.peer_port,
+            client: announced_port(network.announce_port, network.port),
+            cluster: announced_port(network.announce_cluster_port, network.cluster_port),
+            peer: announced_port(network.announce_peer_port, network.peer_port),
         },
         join,
         join_timeout,
@@ -358,6 +358,11 @@ fn options(config: &Config, met: Vec<String>) -> ClusterOptions {
         },
         secret: (!cluster.secret.is_empty()).then(|| cluster.secret.0.clone().into()),
     }
+}
+
+/// What others are told: what was set, else what is listened on. A port that is off stays so.
+fn announced_port(set: u16, listened: u16) -> u16 {
+    if set == 0 || listened == 0 { listened } else { set }
 }
 
 /// What others are told: what was set, else the address that is listened on, else the one that leads to

@@ -65,6 +65,14 @@ fn a_given_cluster_port_is_kept_and_zero_turns_it_off() {
 }
 
 #[test]
+fn other_ports_may_be_announced_than_are_listened_on() {
+    let config = run(&["--announce-peer-port=9"], &[("KORUM_ANNOUNCE_CLUSTER_PORT", "8")]);
+    let network = &config.network;
+    assert_eq!((network.announce_port, network.announce_cluster_port, network.announce_peer_port), (0, 8, 9));
+    assert!(error(&["--announce-port=65536"], &[]).contains("announce-port"));
+}
+
+#[test]
 fn lists_come_repeated_with_commas_and_as_arrays() {
     let wanted =
         vec![HostPort { host: "a".to_owned(), port: 1 }, HostPort { host: "::1".to_owned(), port: 2 }];

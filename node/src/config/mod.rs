@@ -61,6 +61,12 @@ pub struct Network {
     pub peer_port: u16,
     /// Host that clients and peers are told; empty when it has to be found out at start.
     pub announce_host: String,
+    /// Client port that others are told, where addresses are translated on the way; 0 means [`Network::port`].
+    pub announce_port: u16,
+    /// The same for the cluster port; without effect while that is turned off.
+    pub announce_cluster_port: u16,
+    /// The same for the peer port.
+    pub announce_peer_port: u16,
     /// Most client connections, over both client-facing ports.
     pub maxclients: u32,
     /// An idle client is closed after this; zero means never.
@@ -82,6 +88,9 @@ impl Default for Network {
             cluster_port: 6379 + CLUSTER_PORT_OFFSET,
             peer_port: 6379 + PEER_PORT_OFFSET,
             announce_host: String::new(),
+            announce_port: 0,
+            announce_cluster_port: 0,
+            announce_peer_port: 0,
             maxclients: 10_000,
             timeout: Duration::ZERO,
             tcp_keepalive: Duration::from_secs(300),

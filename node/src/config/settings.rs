@@ -85,6 +85,9 @@ settings! {
     network.cluster_port "cluster-port" One (number(0, 65535)) "Port for cluster-aware clients: port + 10000 unless given, 0 turns it off";
     network.peer_port "peer-port" One (number(1, 65535)) "Port for other nodes: port + 20000 unless given";
     network.announce_host "announce-host" One (host) "Host that clients and other nodes are told";
+    network.announce_port "announce-port" One (number(0, 65535)) "Client port that others are told: 0 means the one listened on";
+    network.announce_cluster_port "announce-cluster-port" One (number(0, 65535)) "Cluster port that clients are told: 0 means the one listened on";
+    network.announce_peer_port "announce-peer-port" One (number(0, 65535)) "Peer port that other nodes are told: 0 means the one listened on";
     network.maxclients "maxclients" One (number(1, 1_000_000)) "Most client connections";
     network.timeout "timeout" One (duration(0, 365 * DAY)) "Close a client that is idle for this long; 0 means never";
     network.tcp_keepalive "tcp-keepalive" One (duration(0, DAY)) "Distance of TCP keep-alive probes; 0 turns them off";
