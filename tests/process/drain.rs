@@ -43,7 +43,7 @@ fn a_drain_under_load_moves_only_what_the_node_held() {
     writers.wait_each(200, PATIENCE);
     guests.wait_each(20, PATIENCE);
     let (histories, guests) = (writers.stop(), guests.stop());
-    report("drain", &histories, begin, end);
+    println!("{}", report("drain", &histories, begin, end));
 
     assert_no_errors(&histories);
     let errors: Vec<&String> = guests.iter().flat_map(|history| &history.errors).collect();

@@ -30,7 +30,7 @@ fn a_join_under_load_moves_only_the_new_nodes_share() {
     let end = Instant::now();
     writers.wait_each(200, PATIENCE);
     let histories = writers.stop();
-    report("join", &histories, begin, end);
+    println!("{}", report("join", &histories, begin, end));
 
     assert_no_errors(&histories);
     for index in 0..4 {

@@ -33,14 +33,14 @@ fn steady(name: &'static str) -> Load {
     Load { writers: 8, keys, rate: Some(size(5_000, 20_000)), pipeline: 32, value_bytes: 100, name }
 }
 
-/// Prints how a change of membership went for those who wrote meanwhile.
-fn report(what: &str, histories: &[History], begin: Instant, end: Instant) {
+/// How a change of membership went for those who wrote meanwhile.
+fn report(what: &str, histories: &[History], begin: Instant, end: Instant) -> String {
     let errors: usize = histories.iter().map(|history| history.errors.len() + history.disconnects).sum();
     let (longest, since) = longest_wait(histories).expect("somebody wrote");
-    println!(
+    format!(
         "{what}: {:.1?}, {:.0} writes/s meanwhile, {errors} errors, longest wait {longest:.0?}, {:.1?} after the beginning",
         end - begin,
         rate(histories, begin, end),
         since.saturating_duration_since(begin)
-    );
+    )
 }
