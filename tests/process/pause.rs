@@ -1,6 +1,6 @@
 //! `SIGSTOP` of a primary: another serves; what wakes up again acknowledges nothing and returns no old value.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use korum_tests::harness::cluster::{Cluster, PATIENCE};
@@ -86,7 +86,7 @@ fn writes_wait_while_the_quorum_is_away_and_are_answered_when_it_returns() {
     let (awake, others) = (0, [1, 2]); // two of three are the quorum
     let mine = (0..).map(|number| format!("awake:{number}")).filter(|key| cluster.primary_of(key) == awake);
     let keys: Vec<String> = mine.take(4).collect();
-    let stop = AtomicBool::new(false);
+    let (stop, writes) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let write = |key: &str| {
             let mut connection = cluster.client(awake);
@@ -97,6 +97,7 @@ fn writes_wait_while_the_quorum_is_away_and_are_answered_when_it_returns() {
                 assert!(reply.is_ok(), "after {done} writes and {:?}: {reply:?}", begin.elapsed());
                 longest = longest.max(begin.elapsed());
                 done += 1;
+                writes.fetch_add(1, Ordering::Relaxed);
             }
             (done, longest)
         };
@@ -104,7 +105,11 @@ fn writes_wait_while_the_quorum_is_away_and_are_answered_when_it_returns() {
         // longer than a lease, shorter than a request may take
         let away = Duration::from_millis(1_500);
         for _ in 0..2 {
-            std::thread::sleep(Duration::from_millis(300));
+            writes.store(0, Ordering::Relaxed);
+            wait::until("writes go on", PATIENCE, || {
+                let done = writes.load(Ordering::Relaxed);
+                if done > 200 { Ok(()) } else { Err(format!("{done} writes")) }
+            });
             others.iter().for_each(|&index| cluster.pause(index));
             std::thread::sleep(away);
             others.iter().for_each(|&index| cluster.resume(index));

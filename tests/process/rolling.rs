@@ -13,11 +13,11 @@ fn a_rolling_restart_that_asks_first_shows_no_error_and_loses_nothing() {
     for index in 0..3 {
         wait_safe_to_stop(&cluster, index);
         let writers = Writers::start(&cluster.ports_without(index), &load(["r0-", "r1-", "r2-"][index]));
-        std::thread::sleep(Duration::from_millis(400));
+        writers.wait_each(200, PATIENCE);
         let begin = Instant::now();
         assert!(cluster.terminate(index), "SIGTERM is a clean end: exit code 0");
         let ended = begin.elapsed();
-        std::thread::sleep(Duration::from_millis(600));
+        writers.wait_each(1_000, PATIENCE);
         cluster.launch_again(index, false);
         cluster.wait_ready(PATIENCE);
         let histories = writers.stop();
@@ -52,7 +52,7 @@ fn a_cluster_that_misses_a_copy_says_no() {
 }
 
 fn load(name: &'static str) -> Load {
-    Load { writers: 4, keys: 1_000, rate: None, pipeline: 1, name }
+    Load { keys: 1_000, name, ..Load::default() }
 }
 
 fn wait_safe_to_stop(cluster: &Cluster, index: usize) {

@@ -55,6 +55,8 @@ pub struct Batch {
     pub(super) run: Option<Incarnation>,
     /// Under whose lease the last operation was executed.
     pub(super) executed_by: Option<Incarnation>,
+    /// The lease was still valid after the last operation had been executed.
+    pub(super) is_confirmed: bool,
 }
 
 impl Batch {
@@ -77,6 +79,7 @@ impl Batch {
             now_ms: 0,
             run: None,
             executed_by: None,
+            is_confirmed: false,
         }
     }
 
@@ -397,7 +400,7 @@ impl Batch {
             primary.settlement(&mut self.waits);
         }
         self.operations.push(Operation { command, partition: id, era: primary.era, is_write });
-        self.executed_by = self.run;
+        (self.executed_by, self.is_confirmed) = (self.run, false);
         drop(guard);
         node.discard(self.effects.take_garbage());
         true

@@ -53,6 +53,7 @@ impl Batch {
     /// Dropping this loses the replies, never the writes.
     pub async fn finish(&mut self, node: &Arc<Node>, input: &[u8], deadline: Tick) {
         loop {
+            self.confirm(node);
             let view = node.view();
             let sent = self.send(node, &view, input);
             self.settle(node, deadline).await;
@@ -84,8 +85,14 @@ impl Batch {
     /// Waits for the acknowledgements of a batch that another node forwarded; what could not run here
     /// stays undone.
     pub async fn settle_forwarded(&mut self, node: &Node, deadline: Tick) {
+        self.confirm(node);
         self.settle(node, deadline).await;
         self.hold_lease(node, deadline).await;
+    }
+
+    /// To be called without a pause after operations were executed: was the lease still valid then?
+    fn confirm(&mut self, node: &Node) {
+        self.is_confirmed |= self.is_leased(node);
     }
 
     /// The run that executed the batch may serve at this moment.
@@ -100,8 +107,14 @@ impl Batch {
     /// A lease that ran out and was granted again to the same run vouches for everything in between: nobody else
     /// can have served what this run is primary of without the run having been marked down. A lease of a later
     /// run says nothing about what an earlier one has executed.
+    ///
+    /// A node that leaves gave its lease back itself. What it had executed by then, under a lease that was valid
+    /// afterwards, stands in front of whatever its successors execute, and is answered.
     async fn hold_lease(&mut self, node: &Node, deadline: Tick) {
         while !self.is_leased(node) {
+            if node.is_leaving() && self.is_confirmed {
+                return;
+            }
             let may_return = self.executed_by.is_some_and(|run| node.may_be_leased_again(run));
             if !may_return || node.clock().now() >= deadline {
                 return self.fail_operations();
