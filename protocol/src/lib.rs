@@ -6,6 +6,7 @@
 
 pub mod id;
 pub mod limits;
+pub mod rope;
 pub mod resp;
 pub mod command;
 pub mod placement;

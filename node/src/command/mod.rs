@@ -7,11 +7,12 @@
 //! A command changes keys only through the methods of [`Call`], which record an effect for each change.
 
 use korum_protocol::resp::{Args, ReplyWriter};
+use korum_protocol::rope::HELD_BYTES_MIN;
 
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
 use crate::store::keyspace::{Keyspace, Place, seconds};
-use crate::store::{Entry, StringRef, Value, ValueRef};
+use crate::store::{Entry, Source, StringRef, StringValue, Value, ValueRef};
 
 pub mod args;
 pub mod looks;
@@ -53,6 +54,8 @@ pub struct Call<'a> {
     pub effects: &'a mut Effects,
     /// Where what was looked up is counted.
     pub looks: &'a mut Looks,
+    /// What the arguments are parts of.
+    pub source: &'a Source,
     /// Where the answer goes.
     pub reply: ReplyWriter<'a>,
 }
@@ -101,14 +104,25 @@ impl<'a> Call<'a> {
 
     /// Sets a key.
     fn put(&mut self, place: Place<'_>, value: ValueRef<'_>, deadline_ms: Option<u64>) {
+        if let ValueRef::String(StringRef::Bytes(bytes)) = value
+            && bytes.len() >= HELD_BYTES_MIN
+        {
+            let value = Value::String(StringValue::Bytes(self.source.keep(bytes)));
+            return self.put_value(place, value, deadline_ms);
+        }
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put(place, value, deadline_ms, self.effects.garbage_mut());
         self.effects.set(place, value, deadline_ms);
     }
 
     /// Sets a key to a value that is handed over.
-    fn put_value(&mut self, place: Place<'_>, value: Value, deadline_ms: Option<u64>) {
-        self.effects.set(place, value.as_ref(), deadline_ms);
+    fn put_value(&mut self, place: Place<'_>, mut value: Value, deadline_ms: Option<u64>) {
+        let Value::String(string) = &mut value;
+        let is_long = string.as_ref().len() >= HELD_BYTES_MIN;
+        match string.share().filter(|_| is_long) {
+            Some(string) => self.effects.set_held(place, string, deadline_ms),
+            None => self.effects.set(place, value.as_ref(), deadline_ms),
+        }
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put_value(place, value, deadline_ms, self.effects.garbage_mut());
     }
@@ -135,6 +149,14 @@ impl<'a> Call<'a> {
 fn string_of(value: ValueRef<'_>) -> Result<StringRef<'_>, Stop> {
     match value {
         ValueRef::String(string) => Ok(string),
+    }
+}
+
+/// Writes the long string of a key as a bulk string that is held on to.
+fn reply_long_string(call: &mut Call<'_>, place: Place<'_>) {
+    match call.keyspace.share(place) {
+        Some(string) => call.reply.bulk_held(&string),
+        None => unreachable!("a long string was just found there"),
     }
 }
 

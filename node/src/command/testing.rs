@@ -1,13 +1,14 @@
 //! Drives commands directly, one keyspace and a clock that stands still unless told.
 
-use bytes::BytesMut;
+use bytes::Bytes;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
+use korum_protocol::rope::Rope;
 use rand::SeedableRng;
 
 use super::{Call, Looks, key, string};
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
-use crate::store::{Garbage, Keyspace};
+use crate::store::{Garbage, Keyspace, Source};
 
 /// The moment at which tests begin, Unix ms.
 pub const NOW_MS: u64 = 1_700_000_000_000;
@@ -43,16 +44,18 @@ impl Bench {
             ranges.push(buffer.len()..buffer.len() + argument.len());
             buffer.extend_from_slice(argument);
         }
-        let mut out = BytesMut::new();
+        let source = Source::of(Bytes::copy_from_slice(&buffer));
+        let mut out = Rope::new();
         let mut effects = Effects::new(true);
         let mut call = Call {
-            args: Args::new(&buffer, &ranges),
+            args: Args::new(source.buffer(), &ranges),
             keyspace: &mut self.keyspace,
             now_ms: self.now_ms,
             random: &mut self.random,
             effects: &mut effects,
             looks: &mut Looks::default(),
-            reply: ReplyWriter::new(&mut out, self.version),
+            source: &source,
+            reply: ReplyWriter::holding(&mut out, self.version),
         };
         let mut name = String::from_utf8(arguments[0].to_ascii_lowercase()).unwrap();
         if name == "object" || name == "memory" {
@@ -61,11 +64,12 @@ impl Bench {
         command(&name)(&mut call);
         self.count = effects.count();
         for (position, bytes) in effects.iter() {
-            let mut input = bytes;
+            let bytes = bytes.into_bytes();
+            let mut input = &bytes[..];
             let effect = Effect::decode(&mut input).unwrap();
             assert!(input.is_empty());
             assert_eq!(effect.key().map(|key| self.replica.hash_position(key)), position);
-            self.replica.apply(&effect, &mut Garbage::default());
+            self.replica.apply(&effect, &Source::none(), &mut Garbage::default());
         }
         self.keyspace.check();
         self.replica.check();
@@ -74,7 +78,7 @@ impl Bench {
             all.iter().map(|e| (e.key().to_vec(), e.value().to_value(), e.deadline_ms())).collect()
         };
         assert_eq!(state(&self.keyspace), state(&self.replica), "the replica follows");
-        out.to_vec()
+        out.into_bytes().to_vec()
     }
 
     /// Runs a command of words; the answer with `|` for line ends.

@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use korum_protocol::command::{CommandId, CommandSpec, lookup};
 use korum_protocol::map::MapChange;
 use korum_protocol::resp::{Args, ReplyWriter};
+use korum_protocol::rope::Rope;
 
 use super::batch::Batch;
 use super::caller::Caller;
@@ -122,7 +123,7 @@ async fn count_keys(node: &Arc<Node>, caller: Caller) -> u64 {
         caller,
     );
     batch.finish(node, request, node.request_deadline()).await;
-    let mut reply = BytesMut::new();
+    let mut reply = Rope::new();
     batch.assemble(&mut reply, |_| None);
-    assemble::integer(&reply).and_then(|keys| u64::try_from(keys).ok()).unwrap_or(0)
+    assemble::integer(reply.copied()).and_then(|keys| u64::try_from(keys).ok()).unwrap_or(0)
 }

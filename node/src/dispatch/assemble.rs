@@ -3,15 +3,15 @@
 //! For: bytes for the socket, once nothing is open any more.
 //! Not here: waiting for them (`finish`).
 
-use bytes::{Bytes, BytesMut};
 use korum_protocol::resp::ReplyWriter;
+use korum_protocol::rope::{Mark, Rope};
 
 use super::batch::Batch;
 use super::everywhere::scan_cursor;
 use super::parts::{Combine, CommandReply, Failure, Task, TaskState};
 use crate::net::forward::Answer;
 
-const UNKNOWN: &str = "UNKNOWN the outcome is unknown: the write may or may not have been done; read the key before repeating it";
+pub(super) const UNKNOWN: &str = "UNKNOWN the outcome is unknown: the write may or may not have been done; read the key before repeating it";
 const DOWN: &str = "CLUSTERDOWN no node could serve the key in time; try again, and see KORUM STATUS";
 
 impl Batch {
@@ -26,13 +26,13 @@ impl Batch {
     }
 
     /// The replies of a plain batch.
-    pub fn plain_mut(&mut self) -> &mut BytesMut {
+    pub fn plain_mut(&mut self) -> &mut Rope {
         &mut self.out
     }
 
     /// The error replies of a plain batch, from the minus sign on.
     pub fn plain_errors(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = self.commands.iter().map(|command| &self.out[command.start..]);
+        let starts = self.commands.iter().map(|command| self.out.copied_since(command.start));
         starts.filter(|reply| reply.first() == Some(&b'-'))
     }
 
@@ -49,15 +49,15 @@ impl Batch {
     }
 
     /// Appends all replies to `to`; `repeated` gives the replies of `to_repeat`.
-    pub fn assemble(&self, to: &mut BytesMut, repeated: impl FnMut(usize) -> Option<Bytes>) {
+    pub fn assemble(&self, to: &mut Rope, repeated: impl FnMut(usize) -> Option<Rope>) {
         self.assemble_telling(to, repeated, |_| {});
     }
 
     /// As [`Self::assemble`], telling each error reply, from the minus sign on.
     pub fn assemble_telling(
         &self,
-        to: &mut BytesMut,
-        mut repeated: impl FnMut(usize) -> Option<Bytes>,
+        to: &mut Rope,
+        mut repeated: impl FnMut(usize) -> Option<Rope>,
         mut tell_error: impl FnMut(&[u8]),
     ) {
         let mut tasks = self.tasks.as_slice();
@@ -65,13 +65,13 @@ impl Batch {
             let count = tasks.iter().take_while(|task| task.command == at).count();
             let (mine, rest) = tasks.split_at(count);
             tasks = rest;
-            let from = to.len();
+            let from = to.mark();
             match repeated(at).filter(|_| command.failure == Some(Failure::Again)) {
-                Some(reply) => to.extend_from_slice(&reply),
+                Some(reply) => to.append(&reply),
                 None => self.reply_of(at, command, mine, to),
             }
-            if to.get(from) == Some(&b'-') {
-                tell_error(&to[from..]);
+            if let reply @ [b'-', ..] = to.copied_since(from) {
+                tell_error(reply);
             }
             if command.is_muted {
                 to.truncate(from);
@@ -95,17 +95,17 @@ impl Batch {
                     Answer::NotExecuted
                 }
                 None => {
-                    let mut reply = BytesMut::new();
+                    let mut reply = Rope::new();
                     self.reply_of(at, command, mine, &mut reply);
-                    Answer::Reply(reply.freeze())
+                    Answer::Reply(reply)
                 }
             });
         }
         answers
     }
 
-    fn reply_of(&self, at: usize, command: &CommandReply, tasks: &[Task], to: &mut BytesMut) {
-        let mut writer = ReplyWriter::new(to, command.caller.version);
+    fn reply_of(&self, at: usize, command: &CommandReply, tasks: &[Task], to: &mut Rope) {
+        let mut writer = ReplyWriter::holding(to, command.caller.version);
         match command.failure {
             Some(Failure::Unknown) => return writer.error(UNKNOWN),
             Some(Failure::Down | Failure::Again) => return writer.error(DOWN),
@@ -117,39 +117,44 @@ impl Batch {
         });
         match command.combine {
             Combine::InPlace => {
-                let end = self.commands.get(at + 1).map_or(self.out.len(), |next| next.start);
+                let end = self.commands.get(at + 1).map_or(self.out.mark(), |next| next.start);
                 let mut from = command.start;
                 for (task, reply) in replies {
-                    to.extend_from_slice(&self.out[from..task.at]);
-                    to.extend_from_slice(if task.is_element { element(reply) } else { reply });
+                    to.append_part(&self.out, from, task.at);
+                    let start = if task.is_element { element(reply) } else { Mark::default() };
+                    to.append_part(reply, start, reply.mark());
                     from = task.at;
                 }
-                to.extend_from_slice(&self.out[from..end]);
+                to.append_part(&self.out, from, end);
             }
             Combine::Sum(here) => {
                 let mut sum = here;
                 for (_, reply) in replies {
-                    match integer(reply) {
+                    match integer(reply.copied()) {
                         Some(number) => sum += number,
-                        None => return writer.raw(reply),
+                        None => return writer.raw(reply.copied()),
                     }
                 }
                 writer.integer(sum);
             }
-            Combine::Concat => concat(&mut writer, replies.map(|(_, reply)| &reply[..])),
+            Combine::Concat => {
+                let flat: Vec<_> = replies.map(|(_, reply)| reply.flat()).collect();
+                concat(&mut writer, flat.iter().map(|reply| &reply[..]));
+            }
             Combine::Scan { is_last } => {
-                scan(&mut writer, is_last, replies.map(|(task, reply)| (task.partition, &reply[..])));
+                let flat: Vec<_> = replies.map(|(task, reply)| (task.partition, reply.flat())).collect();
+                scan(&mut writer, is_last, flat.iter().map(|(partition, reply)| (*partition, &reply[..])));
             }
             Combine::Any(first) => {
-                let all: Vec<_> = replies.map(|(_, reply)| reply).collect();
+                let all: Vec<_> = replies.map(|(_, reply)| reply.flat()).collect();
                 let found = all.iter().cycle().skip(first).take(all.len()).find(|reply| !is_null(reply));
                 match found {
                     Some(reply) => writer.raw(reply),
                     None => writer.null(),
                 }
             }
-            Combine::AllOk => match replies.find(|(_, reply)| reply.first() == Some(&b'-')) {
-                Some((_, error)) => writer.raw(error),
+            Combine::AllOk => match replies.find(|(_, reply)| reply.copied().first() == Some(&b'-')) {
+                Some((_, error)) => writer.raw(error.copied()),
                 None => writer.ok(),
             },
         }
@@ -206,9 +211,9 @@ fn scan_part(reply: &[u8]) -> Option<(Option<u64>, &[u8])> {
     Some((u64::try_from(next).ok(), &rest[end + 1..]))
 }
 
-/// The element of an array of one; an error stays as it is.
-pub(super) fn element(reply: &[u8]) -> &[u8] {
-    reply.strip_prefix(b"*1\r\n").unwrap_or(reply)
+/// Where the element of an array of one begins; an error stays as it is.
+pub(super) fn element(reply: &Rope) -> Mark {
+    reply.after_prefix(b"*1\r\n").unwrap_or_default()
 }
 
 /// The number of an integer reply.
@@ -239,9 +244,9 @@ mod tests {
     }
 
     fn assembled(batch: &Batch) -> String {
-        let mut out = BytesMut::new();
+        let mut out = Rope::new();
         batch.assemble(&mut out, |_| None);
-        String::from_utf8(out.to_vec()).unwrap()
+        String::from_utf8(out.into_bytes().to_vec()).unwrap()
     }
 
     /// Opens a command that is made of tasks with these replies.
@@ -249,7 +254,7 @@ mod tests {
         batch.open(0..0, caller());
         for reply in replies {
             batch.postpone(lookup(b"get").unwrap(), 0, TaskRequest::Whole, false);
-            batch.tasks.last_mut().unwrap().state = TaskState::Done(Bytes::from_static(reply.as_bytes()));
+            batch.tasks.last_mut().unwrap().state = TaskState::Done(reply.as_bytes().into());
         }
         batch.last().combine = combine;
     }
@@ -272,7 +277,7 @@ mod tests {
         batch.reply(ProtocolVersion::Resp2).array(3);
         batch.reply(ProtocolVersion::Resp2).bulk(b"x");
         batch.postpone(lookup(b"mget").unwrap(), 0, TaskRequest::Whole, true);
-        batch.tasks[0].state = TaskState::Done(Bytes::from_static(b"*1\r\n$1\r\ny\r\n"));
+        batch.tasks[0].state = TaskState::Done(b"*1\r\n$1\r\ny\r\n"[..].into());
         batch.reply(ProtocolVersion::Resp2).null();
         assert_eq!(assembled(&batch), "*3\r\n$1\r\nx\r\n$1\r\ny\r\n$-1\r\n");
     }

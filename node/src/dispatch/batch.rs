@@ -9,13 +9,14 @@
 
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
 use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions, resolve};
 use korum_protocol::id::Incarnation;
 use korum_protocol::limits::KEY_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
+use korum_protocol::peer::piece::PIECE_BYTES;
 use korum_protocol::placement::slot::slot_of;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
+use korum_protocol::rope::Rope;
 use rand::RngExt;
 
 use super::caller::Caller;
@@ -29,20 +30,23 @@ use crate::executor::worker_number;
 use crate::node::Node;
 use crate::replication::effect::Effects;
 use crate::replication::primary::{Admission, Waits};
+use crate::store::Source;
 use crate::store::partition::Role;
 
 const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
 
 /// The state of one batch; reused, so that its buffers stay.
 pub struct Batch {
-    pub(super) out: BytesMut,
+    pub(super) out: Rope,
     pub(super) commands: Vec<CommandReply>,
     pub(super) tasks: Vec<Task>,
     pub(super) operations: Vec<Operation>,
     pub(super) waits: Waits,
     /// Partitions with a command that could not run yet: later commands on them wait behind it.
     pub(super) blocked: Vec<PartitionId>,
-    pub(super) scratch: BytesMut,
+    pub(super) scratch: Rope,
+    /// What the requests are parts of, where long strings of them may be kept.
+    pub(super) source: Source,
     /// Bytes of the replies of tasks so far.
     pub(super) task_bytes: usize,
     effects: Effects,
@@ -64,13 +68,14 @@ impl Batch {
     #[must_use]
     pub fn new(random: Random) -> Self {
         Self {
-            out: BytesMut::new(),
+            out: Rope::new(),
             commands: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
             waits: Waits::default(),
             blocked: Vec::new(),
-            scratch: BytesMut::new(),
+            scratch: Rope::new(),
+            source: Source::none(),
             task_bytes: 0,
             effects: Effects::default(),
             random,
@@ -105,11 +110,16 @@ impl Batch {
 
     /// Frees what a large batch has left, before a connection falls silent.
     pub fn give_back_buffers(&mut self) {
-        self.out = BytesMut::new();
-        self.scratch = BytesMut::new();
+        self.out = Rope::new();
+        self.scratch = Rope::new();
         self.commands = Vec::new();
         self.tasks = Vec::new();
         self.operations = Vec::new();
+    }
+
+    /// Tells, after [`Self::begin`], what the requests of the batch are parts of.
+    pub fn set_source(&mut self, source: Source) {
+        self.source = source;
     }
 
     /// Number of tasks so far.
@@ -149,7 +159,7 @@ impl Batch {
 
     /// Opens the next command, whose request stands at `request` in the batch's input.
     pub fn open(&mut self, request: Range<usize>, caller: Caller) {
-        let start = self.out.len();
+        let start = self.out.mark();
         self.has_async |= !caller.is_strong;
         self.commands.push(CommandReply {
             start,
@@ -188,7 +198,7 @@ impl Batch {
 
     /// A writer for the reply of the command that was opened last.
     pub fn reply(&mut self, version: ProtocolVersion) -> ReplyWriter<'_> {
-        ReplyWriter::new(&mut self.out, version)
+        ReplyWriter::holding(&mut self.out, version)
     }
 
     /// Runs the opened command if it is about keys. False if it is not.
@@ -292,7 +302,8 @@ impl Batch {
                 random: &mut self.random,
                 effects: &mut Effects::read_only(),
                 looks: &mut self.looks,
-                reply: ReplyWriter::new(&mut self.out, caller.version),
+                source: &self.source,
+                reply: ReplyWriter::holding(&mut self.out, caller.version),
             },
         );
         true
@@ -315,13 +326,13 @@ impl Batch {
         request: TaskRequest,
         is_element: bool,
     ) {
-        let (command, at) = (self.commands.len() - 1, self.out.len());
+        let (command, at) = (self.commands.len() - 1, self.out.mark());
         let state = TaskState::Pending;
         self.tasks.push(Task { command, at, is_element, request, spec, partition, state });
     }
 
     /// A part's reply that is known already, for the command opened last.
-    pub(super) fn done(&mut self, spec: &'static CommandSpec, partition: PartitionId, reply: Bytes) {
+    pub(super) fn done(&mut self, spec: &'static CommandSpec, partition: PartitionId, reply: Rope) {
         self.postpone(spec, partition, TaskRequest::Whole, false);
         if let Some(task) = self.tasks.last_mut() {
             task.state = TaskState::Done(reply);
@@ -362,8 +373,14 @@ impl Batch {
         let is_write = spec.flags.contains(Flags::WRITE);
         let mut guard = node.store().lock(id);
         let partition = &mut *guard;
+        // What it writes may be as large as what it was given.
+        let is_large = is_write && args.bytes() >= PIECE_BYTES;
         let admitted = match &mut partition.role {
-            Role::Primary(primary) if primary.admits(is_write) == Admission::Ready => Some(primary),
+            Role::Primary(primary)
+                if primary.admits(is_write) == Admission::Ready && (!is_large || primary.admits_large()) =>
+            {
+                Some(primary)
+            }
             Role::Primary(_) | Role::Replica { .. } | Role::Target { .. } | Role::Absent => None,
         };
         let Some(primary) = admitted else {
@@ -387,7 +404,8 @@ impl Batch {
                 random: &mut self.random,
                 effects: &mut self.effects,
                 looks: &mut self.looks,
-                reply: ReplyWriter::new(out, caller.version),
+                source: &self.source,
+                reply: ReplyWriter::holding(out, caller.version),
             },
         );
         let has_effects = self.effects.count() > 0;

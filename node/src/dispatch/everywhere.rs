@@ -5,7 +5,7 @@
 //! cluster port those of which this node is primary.
 //! Not here: what one partition answers (`command::partition`).
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use korum_protocol::command::{CommandId, CommandSpec, resolve};
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::resp::Args;
@@ -117,7 +117,7 @@ impl Fan<'_> {
         let is_here = self.view.row(partition).primary == Some(self.node.id());
         self.batch.scratch.clear();
         if is_here && self.batch.execute(self.node, partition, spec, &args, self.caller, Into::Scratch) {
-            let reply: Bytes = self.batch.scratch.split().freeze();
+            let reply = std::mem::take(&mut self.batch.scratch);
             self.batch.done(spec, partition, reply);
         } else {
             self.batch.postpone(spec, partition, TaskRequest::Part(request), false);

@@ -8,14 +8,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use korum_protocol::command::{Flags, key_positions, resolve};
 use korum_protocol::id::NodeId;
 use korum_protocol::limits::BULK_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::placement::slot::slot_of;
+use korum_protocol::resp::decode::encode_header;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
+use korum_protocol::rope::{HELD_BYTES_MIN, Rope};
 
 use super::batch::Batch;
 use super::everywhere;
@@ -25,7 +27,7 @@ use crate::admin::stats::Counter;
 use crate::env::Tick;
 use crate::env::random::random;
 use crate::executor::worker_number;
-use crate::net::forward::{Answer, ForwardError, Pending};
+use crate::net::forward::{Answer, FRAME_BYTES, ForwardError, Pending, REQUEST_HEADER_BYTES};
 use crate::node::Node;
 use crate::replication::primary::{Settlement, Waits};
 use crate::store::partition::Role;
@@ -33,9 +35,6 @@ use crate::store::partition::Role;
 /// Longest pause before a batch looks again whether its tasks can run: changes wake it at once, this
 /// only bounds what a missed one costs.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// Bytes of requests to one node in one round, unless it is one request: with it, far below the limit of frames.
-const FRAME_BYTES: usize = 32 << 20;
 
 /// Bytes of replies from other nodes that one batch holds, two of the longest; what comes after is replaced by an error.
 const TASK_BYTES_MAX: usize = 2 * BULK_BYTES_MAX;
@@ -129,7 +128,7 @@ impl Batch {
 
     /// Runs the commands of `to_repeat` once more, each in a batch of its own, wherever they belong now.
     /// Their replies, by command.
-    pub async fn repeat(&mut self, node: &Arc<Node>, input: &[u8], deadline: Tick) -> HashMap<usize, Bytes> {
+    pub async fn repeat(&mut self, node: &Arc<Node>, input: &[u8], deadline: Tick) -> HashMap<usize, Rope> {
         let mut replies = HashMap::new();
         let commands: Vec<usize> = self.to_repeat().collect();
         for command in commands {
@@ -146,6 +145,7 @@ impl Batch {
             let mut batch = Batch::new(random());
             while node.clock().now() < deadline {
                 batch.begin(node);
+                batch.set_source(self.source.clone());
                 batch.open(range.clone(), caller);
                 let view = node.view();
                 let is_known = batch.run(node, &view, spec, &args, caller)
@@ -155,9 +155,9 @@ impl Batch {
                 }
                 batch.finish(node, input, deadline).await;
                 if batch.to_repeat().next().is_none() {
-                    let mut reply = BytesMut::new();
+                    let mut reply = Rope::new();
                     batch.assemble(&mut reply, |_| None);
-                    replies.insert(command, reply.freeze());
+                    replies.insert(command, reply);
                     break;
                 }
                 node.changed_within(LOOK_AGAIN).await;
@@ -190,9 +190,11 @@ impl Batch {
         self.tasks.iter().any(|task| task.state == TaskState::Pending)
     }
 
-    /// Sends every pending task whose partition is another node's, one frame for each node and kind of caller.
+    /// Sends every pending task whose partition is another node's: in frames that are not cut, which arrive in the
+    /// order in which they are sent, or alone, if it is longer than such a frame. What comes after a long one waits
+    /// for the next round.
     fn send(&mut self, node: &Node, view: &View, input: &[u8]) -> Vec<Sent> {
-        let mut frames: Vec<(NodeId, u8, BytesMut, Vec<usize>)> = Vec::new();
+        let mut frames: Vec<(NodeId, u8, Rope, Vec<usize>)> = Vec::new();
         let mut full: Vec<NodeId> = Vec::new();
         for at in 0..self.tasks.len() {
             let task = &self.tasks[at];
@@ -204,22 +206,25 @@ impl Batch {
             if full.contains(&target) {
                 continue;
             }
-            let request = match &task.request {
-                TaskRequest::Whole => &input[self.commands[task.command].request.clone()],
-                TaskRequest::Part(part) => part,
-            };
-            let known = frames.iter_mut().position(|frame| frame.0 == target && frame.1 == caller.to_byte());
-            // What does not fit goes in the next round, and all that comes after it, so that the order stays.
-            if known.is_some_and(|at| frames[at].2.len() + request.len() > FRAME_BYTES) {
+            let room = FRAME_BYTES - REQUEST_HEADER_BYTES;
+            let size = self.request_bytes(at);
+            let has_begun = frames.iter().any(|frame| frame.0 == target);
+            if size > room && has_begun {
                 full.push(target);
                 continue;
             }
-            let frame = known.unwrap_or_else(|| {
-                frames.push((target, caller.to_byte(), BytesMut::new(), Vec::new()));
-                frames.len() - 1
-            });
-            frames[frame].2.extend_from_slice(request);
-            frames[frame].3.push(at);
+            let is_open = |frame: &&mut (NodeId, u8, Rope, Vec<usize>)| frame.0 == target;
+            let last = frames.iter_mut().rev().find(is_open);
+            let fits = last.is_some_and(|frame| frame.1 == caller.to_byte() && frame.2.len() + size <= room);
+            if !fits {
+                frames.push((target, caller.to_byte(), Rope::new(), Vec::new()));
+            }
+            let frame = frames.iter_mut().rev().find(is_open).expect("one was just added if there was none");
+            self.encode_task(at, input, &mut frame.2);
+            frame.3.push(at);
+            if size > room {
+                full.push(target);
+            }
         }
         let mut sent = Vec::with_capacity(frames.len());
         for (target, caller, requests, tasks) in frames {
@@ -227,10 +232,44 @@ impl Batch {
                 self.tasks[at].state = TaskState::Sent;
             }
             node.stats.of(worker_number()).add(Counter::Forwarded, tasks.len() as u64);
-            let pending = node.forwards().send(target, caller, requests.freeze(), tasks.len());
+            let pending = node.forwards().send(target, caller, &requests, tasks.len());
             sent.push(Sent { tasks, pending });
         }
         sent
+    }
+
+    /// Bytes of a task's request, or a few more.
+    fn request_bytes(&self, at: usize) -> usize {
+        let task = &self.tasks[at];
+        match &task.request {
+            TaskRequest::Whole => self.commands[task.command].request.len(),
+            TaskRequest::Part(part) => part.len(),
+            TaskRequest::Words(words) => words.iter().map(|word| word.len() + 16).sum::<usize>() + 16,
+        }
+    }
+
+    /// Appends a task's request; long strings that may be lent are not copied.
+    fn encode_task(&self, at: usize, input: &[u8], out: &mut Rope) {
+        let task = &self.tasks[at];
+        match &task.request {
+            TaskRequest::Whole => {
+                let request = &input[self.commands[task.command].request.clone()];
+                if request.len() < HELD_BYTES_MIN {
+                    out.extend_from_slice(request);
+                } else {
+                    out.push(self.source.lend(request));
+                }
+            }
+            TaskRequest::Part(part) => out.push(part.clone()),
+            TaskRequest::Words(words) => {
+                encode_header(b'*', words.len(), out.copied_mut());
+                for word in words {
+                    encode_header(b'$', word.len(), out.copied_mut());
+                    out.push(self.source.lend(&input[word.clone()]));
+                    out.extend_from_slice(b"\r\n");
+                }
+            }
+        }
     }
 
     /// Takes the answers of one round. True if any command was executed.
@@ -332,21 +371,35 @@ impl Batch {
                     continue;
                 }
             }
-            let request = match &task.request {
-                TaskRequest::Whole => input[self.commands[command].request.clone()].to_vec(),
-                TaskRequest::Part(part) => part.to_vec(),
+            let (part, words);
+            let args = match &task.request {
+                TaskRequest::Words(ranges) => {
+                    words = ranges.clone();
+                    Args::new(input, &words)
+                }
+                request => {
+                    let bytes = match request {
+                        TaskRequest::Part(bytes) => {
+                            part = bytes.clone();
+                            &part[..]
+                        }
+                        TaskRequest::Whole | TaskRequest::Words(_) => {
+                            &input[self.commands[command].request.clone()]
+                        }
+                    };
+                    if !matches!(parser.parse(bytes), Ok(Parsed::Request { .. })) {
+                        unreachable!("a task's request was parsed or encoded before");
+                    }
+                    parser.args(bytes)
+                }
             };
-            if !matches!(parser.parse(&request), Ok(Parsed::Request { .. })) {
-                unreachable!("a task's request was parsed or encoded before");
-            }
-            let args = parser.args(&request);
             if let Some(primary) = primary.filter(|&primary| primary != node.id()) {
                 self.redirect(node, &view, at, &args, primary);
                 continue;
             }
             self.scratch.clear();
             if self.execute_for(node, command, partition, spec, &args, caller, Into::Scratch) {
-                let reply = self.scratch.split().freeze();
+                let reply = std::mem::take(&mut self.scratch);
                 self.tasks[at].state = TaskState::Done(reply);
             }
         }
@@ -359,7 +412,7 @@ impl Batch {
         let slot = key.map_or(0, |key| slot_of(&args[key]));
         let mut reply = BytesMut::new();
         ReplyWriter::new(&mut reply, ProtocolVersion::Resp2).error(&node.moved(view, slot, primary));
-        self.tasks[at].state = TaskState::Done(reply.freeze());
+        self.tasks[at].state = TaskState::Done(reply[..].into());
     }
 
     /// Waits until what was executed here is on every holder.

@@ -17,6 +17,7 @@ pub mod execute;
 mod parts;
 pub mod batch;
 mod split;
+pub mod slices;
 pub mod everywhere;
 mod finish;
 mod wait;

@@ -9,12 +9,14 @@ use bytes::Bytes;
 use korum_protocol::command::CommandSpec;
 use korum_protocol::id::Epoch;
 use korum_protocol::map::PartitionId;
+use korum_protocol::rope::{Mark, Rope};
+use smallvec::SmallVec;
 
 use super::caller::Caller;
 
 /// Where a command's reply starts, and how it is made of its tasks' replies.
 pub(super) struct CommandReply {
-    pub start: usize,
+    pub start: Mark,
     pub request: Range<usize>,
     pub caller: Caller,
     pub combine: Combine,
@@ -58,7 +60,7 @@ pub(super) enum Failure {
 pub(super) struct Task {
     pub command: usize,
     /// Where in `out` its reply belongs.
-    pub at: usize,
+    pub at: Mark,
     /// The reply is an array of one, of which the element is wanted.
     pub is_element: bool,
     pub request: TaskRequest,
@@ -73,6 +75,8 @@ pub(super) enum TaskRequest {
     Whole,
     /// A part of a split command, as a request of its own.
     Part(Bytes),
+    /// A part of a split command that is long: where its arguments stand in the batch's input.
+    Words(SmallVec<[Range<usize>; 3]>),
 }
 
 /// How far a task is.
@@ -83,7 +87,7 @@ pub(super) enum TaskState {
     /// On its way.
     Sent,
     /// Its reply.
-    Done(Bytes),
+    Done(Rope),
     /// Its command has failed.
     Failed,
 }

@@ -4,6 +4,8 @@
 //! Each part is atomic; the whole is not, as with any Redis Cluster client.
 //! Not here: what the parts answer together (`assemble`).
 
+use std::ops::Range;
+
 use bytes::BytesMut;
 use korum_protocol::command::{CommandId, CommandSpec};
 use korum_protocol::limits::BULK_BYTES_MAX;
@@ -11,6 +13,8 @@ use korum_protocol::map::View;
 use korum_protocol::placement::slot::slot_of;
 use korum_protocol::resp::Args;
 use korum_protocol::resp::decode::encode_request;
+
+use smallvec::SmallVec;
 
 use super::assemble::{element, integer};
 use super::batch::Batch;
@@ -47,28 +51,37 @@ pub(super) fn split(
     let mut sum = 0;
     for first in (1..args.len()).step_by(width) {
         let slot = slot_of(&args[first]);
-        let words = [&args[0], &args[first], args.get(first + width - 1).unwrap_or_default()];
-        let ranges = part_ranges(&words[..=width]);
-        let joined = words[..=width].concat();
-        let part = Args::new(&joined, &ranges[..=width]);
+        let ranges = [0, first, first + width - 1].map(|at| args.ranges()[at].clone());
+        let part = args.pick(&ranges[..=width]);
         let partition = view.partition_of_slot(slot);
         let is_here = view.row(partition).primary == Some(node.id());
         batch.scratch.clear();
         if is_here && batch.execute(node, partition, spec, &part, caller, Into::Scratch) {
             if is_mget {
-                let reply = batch.scratch.split();
-                batch.out.extend_from_slice(element(&reply));
+                let (from, until) = (element(&batch.scratch), batch.scratch.mark());
+                batch.out.append_part(&batch.scratch, from, until);
                 let start = batch.last().start;
-                if batch.out.len() - start > BULK_BYTES_MAX {
+                if batch.out.len_since(start) > BULK_BYTES_MAX {
                     return give_up(batch, caller);
                 }
             } else {
-                sum += integer(&batch.scratch).unwrap_or(0);
+                sum += integer(batch.scratch.copied()).unwrap_or(0);
             }
         } else {
-            let mut request = BytesMut::new();
-            encode_request(&words[..=width], &mut request);
-            batch.postpone(spec, partition, TaskRequest::Part(request.freeze()), is_mget);
+            let request = match part.get(width) {
+                Some(value) if is_mset && batch.source.position(value).is_some() => {
+                    let start = batch.last().request.start;
+                    let in_input = |range: &Range<usize>| start + range.start..start + range.end;
+                    TaskRequest::Words(ranges[..=width].iter().map(in_input).collect())
+                }
+                _ => {
+                    let words: SmallVec<[&[u8]; 3]> = part.iter().collect();
+                    let mut request = BytesMut::new();
+                    encode_request(&words, &mut request);
+                    TaskRequest::Part(request.freeze())
+                }
+            };
+            batch.postpone(spec, partition, request, is_mget);
         }
     }
     batch.scratch.clear();
@@ -85,14 +98,4 @@ fn give_up(batch: &mut Batch, caller: Caller) {
     batch.out.truncate(start);
     batch.tasks.retain(|task| task.command != command);
     batch.reply(caller.version).error(REPLY_TOO_LARGE);
-}
-
-fn part_ranges(words: &[&[u8]]) -> [std::ops::Range<usize>; 3] {
-    let mut end = 0;
-    let mut ranges = [0..0, 0..0, 0..0];
-    for (range, word) in ranges.iter_mut().zip(words) {
-        *range = end..end + word.len();
-        end = range.end;
-    }
-    ranges
 }

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::resp::{Args, ReplyWriter};
+use korum_protocol::rope::Rope;
 
 use super::batch::Batch;
 use super::caller::Caller;
@@ -86,9 +86,9 @@ async fn are_settled(node: &Arc<Node>, caller: Caller, partitions: &[PartitionId
     batch.open(0..0, caller);
     everywhere::ask(&mut batch, node, &node.view(), caller, partitions);
     batch.finish(node, &[], deadline).await;
-    let mut reply = BytesMut::new();
+    let mut reply = Rope::new();
     batch.assemble(&mut reply, |_| None);
-    assemble::integer(&reply).is_some()
+    assemble::integer(reply.copied()).is_some()
 }
 
 /// Copies that have everything, as far as this node knows: nothing of another node's partitions.

@@ -7,26 +7,40 @@
 //! batch of them: nothing more is read from it before they are written.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
+use korum_protocol::map::View;
+use korum_protocol::resp::Args;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
+use korum_protocol::rope::Rope;
 use tokio::io::AsyncWriteExt;
 
 use super::clients::{Client, Place};
 use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
 use crate::dispatch::keyless::{self, Asker};
-use crate::dispatch::{Batch, admit, alone};
+use crate::dispatch::slices::{self, Slices};
+use crate::dispatch::{Batch, Caller, admit, alone};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
 use crate::executor::worker_number;
 use crate::node::Node;
+use crate::store::Source;
 
 /// Bytes asked from the socket at once.
 const READ_BYTES: usize = 32 << 10;
+/// Bytes read at once of a large request, a few hundred microseconds.
+const READ_BYTES_MAX: usize = 1 << 20;
+/// Bytes that have come of a request after which it gets the room for its present string at once.
+const GROWN_BYTES: usize = 4 << 20;
+/// Bytes written before other tasks of the thread get their turn.
+const WRITE_BYTES: usize = 512 << 10;
+/// A request of so many bytes is a batch of its own, and its buffer may be kept as the value in it.
+const LARGE_REQUEST_BYTES: usize = 1 << 20;
 /// Commands of one batch: enough that the cost of waiting and writing once is spread thin, few enough
 /// that other connections of the thread get their turn.
 const BATCH_COMMANDS: usize = 1024;
@@ -56,7 +70,7 @@ pub struct Connection {
     session: Session,
     parser: RequestParser,
     input: BytesMut,
-    output: BytesMut,
+    output: Rope,
     batch: Batch,
     commands_max: usize,
 }
@@ -65,6 +79,8 @@ pub struct Connection {
 enum After {
     /// More of the same.
     Continue,
+    /// A large request, of this length.
+    Large(&'static CommandSpec, usize),
     /// A command that has to be run alone, whose request has this length.
     Alone(&'static CommandSpec, usize),
     /// A command that has to wait until a pause of all clients is over.
@@ -82,7 +98,7 @@ impl Connection {
         let mut connection = Self {
             parser: RequestParser::new(limits),
             input: BytesMut::new(),
-            output: BytesMut::new(),
+            output: Rope::new(),
             commands_max: FIRST_BATCH_COMMANDS,
             batch: Batch::new(random()),
             node,
@@ -98,15 +114,26 @@ impl Connection {
         loop {
             let (consumed, after) = self.take_batch();
             if !self.batch.is_empty() {
-                self.answer_batch().await;
+                self.node.stats.of(worker_number()).add(Counter::Commands, self.batch.len() as u64);
+                let input = std::mem::take(&mut self.input);
+                self.answer_batch(&input).await;
+                self.input = input;
             }
+            self.input.advance(consumed);
             let mut used = consumed;
-            if let After::Alone(spec, length) = after {
-                let request = self.input[consumed..consumed + length].to_vec();
-                self.run_alone(spec, &request).await;
-                used += length;
+            match after {
+                After::Alone(spec, length) => {
+                    let request = self.input.split_to(length).freeze();
+                    self.run_alone(spec, &request).await;
+                    used += length;
+                }
+                After::Large(spec, length) => {
+                    let request = self.input.split_to(length).freeze();
+                    self.run_large(spec, request).await;
+                    used += length;
+                }
+                After::Continue | After::Paused | After::Close => {}
             }
-            self.input.advance(used);
             self.write().await?;
             if matches!(after, After::Close) || self.session.closing || self.place.client.is_killed() {
                 return self.stream.shutdown().await;
@@ -117,7 +144,7 @@ impl Connection {
                     () = self.place.client.killed() => {}
                 },
                 After::Continue if used == 0 && !self.read().await? => return Ok(()),
-                After::Continue | After::Alone(..) | After::Close => {}
+                After::Continue | After::Alone(..) | After::Large(..) | After::Close => {}
             }
         }
     }
@@ -127,6 +154,7 @@ impl Connection {
         self.batch.begin(&self.node);
         self.place.client.set_buffers(self.input.len(), 0);
         let view = self.node.view();
+        let (mut parser, input) = (std::mem::take(&mut self.parser), std::mem::take(&mut self.input));
         let (mut start, mut last) = (0, None);
         let mut after = After::Continue;
         while start < BATCH_REQUEST_BYTES
@@ -135,7 +163,7 @@ impl Connection {
             && self.batch.reply_bytes() < BATCH_REPLY_BYTES
         {
             let caller = self.session.caller(self.node.config().cluster.consistency);
-            let consumed = match self.parser.parse(&self.input[start..]) {
+            let consumed = match parser.parse(&input[start..]) {
                 Ok(Parsed::Request { consumed }) => consumed,
                 Ok(Parsed::Empty { consumed }) => {
                     start += consumed;
@@ -151,7 +179,7 @@ impl Connection {
                 }
             };
             let range = start..start + consumed;
-            let args = self.parser.args(&self.input[range.clone()]);
+            let args = parser.args(&input[range.clone()]);
             let spec = resolve(&args).map_err(ResolveError::reply);
             let spec = spec.and_then(|spec| match admit::admit(spec, &self.session, consumed) {
                 Ok(()) => Ok(spec),
@@ -166,10 +194,12 @@ impl Connection {
                     after = After::Alone(spec, consumed);
                     break;
                 }
+                Ok(spec) if consumed >= LARGE_REQUEST_BYTES || args.len() > slices::ARGUMENTS_MAX => {
+                    after = After::Large(spec, consumed);
+                    break;
+                }
                 Ok(spec) => {
-                    self.batch.open(range, caller);
-                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
-                    keyless::run(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);
+                    self.run_command(&view, spec, range, &args, caller);
                     last = Some(spec.full_name);
                 }
                 Err(text) => {
@@ -188,7 +218,81 @@ impl Connection {
         if let Some(command) = last {
             self.place.client.touch(self.node.clock().now(), command);
         }
+        (self.parser, self.input) = (parser, input);
         (start, after)
+    }
+
+    fn run_command(
+        &mut self,
+        view: &View,
+        spec: &'static CommandSpec,
+        request: Range<usize>,
+        args: &Args<'_>,
+        caller: Caller,
+    ) {
+        self.batch.open(request, caller);
+        let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+        keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);
+    }
+
+    /// Runs a request that has a batch of its own: its long strings are kept without copying them, or copied
+    /// beforehand while other tasks get their turn, and one with very many keys is run in slices.
+    async fn run_large(&mut self, spec: &'static CommandSpec, request: Bytes) {
+        self.node.stats.of(worker_number()).add(Counter::Commands, 1);
+        self.place.client.touch(self.node.clock().now(), spec.full_name);
+        let caller = self.session.caller(self.node.config().cluster.consistency);
+        let parser = std::mem::take(&mut self.parser);
+        let args = parser.args(&request);
+        if let Some(mut slices) = Slices::of(spec, &args, caller, &self.node.view()) {
+            let mut reply = Rope::new();
+            while let Some(slice) = slices.next(&args).await {
+                self.run_slice(spec, slice).await;
+                slices.take_reply(&self.output, &mut reply);
+                self.output.clear();
+            }
+            slices.finish(caller, reply, &mut self.output);
+            if self.session.end_command() {
+                self.output.clear();
+            }
+        } else {
+            let mut source = Source::of(request.clone());
+            source.copy_out(args.ranges().iter().cloned()).await;
+            self.run_batch_of_one(spec, &request, &args, source, true).await;
+        }
+        self.parser = parser;
+        self.node.discard([request].into_iter().collect());
+    }
+
+    /// Runs a part of a command as a command of its own.
+    async fn run_slice(&mut self, spec: &'static CommandSpec, slice: Bytes) {
+        let mut parser = RequestParser::new(RequestLimits::unlimited());
+        let Ok(Parsed::Request { .. }) = parser.parse(&slice) else {
+            unreachable!("a request that was just encoded")
+        };
+        let args = parser.args(&slice);
+        let mut source = Source::of(slice.clone());
+        source.copy_out(args.ranges().iter().cloned()).await;
+        self.run_batch_of_one(spec, &slice, &args, source, false).await;
+    }
+
+    async fn run_batch_of_one(
+        &mut self,
+        spec: &'static CommandSpec,
+        request: &[u8],
+        args: &Args<'_>,
+        source: Source,
+        is_whole: bool,
+    ) {
+        let view = self.node.view();
+        self.batch.begin(&self.node);
+        self.batch.set_source(source);
+        let caller = self.session.caller(self.node.config().cluster.consistency);
+        self.run_command(&view, spec, 0..request.len(), args, caller);
+        if is_whole {
+            self.end_command();
+        }
+        self.answer_batch(request).await;
+        self.batch.set_source(Source::none());
     }
 
     fn is_held_back(&self, spec: &CommandSpec) -> bool {
@@ -202,13 +306,13 @@ impl Connection {
         }
     }
 
-    /// Waits for what the batch depends on, and moves its replies to the output buffer.
-    async fn answer_batch(&mut self) {
+    /// Waits for what the batch depends on, whose requests are in `input`, and moves its replies to the output
+    /// buffer.
+    async fn answer_batch(&mut self, input: &[u8]) {
         let stats = self.node.stats.of(worker_number());
-        stats.add(Counter::Commands, self.batch.len() as u64);
         let deadline = self.node.request_deadline();
         if !self.batch.is_settled(&self.node) || self.batch.has_tasks() {
-            self.batch.finish(&self.node, &self.input, deadline).await;
+            self.batch.finish(&self.node, input, deadline).await;
         }
         self.batch.count_looks(&self.node);
         self.session.written.extend(self.batch.written_async());
@@ -219,10 +323,10 @@ impl Connection {
             self.pace(batch_len);
             return;
         }
-        let repeated = self.batch.repeat(&self.node, &self.input, deadline).await;
+        let mut repeated = self.batch.repeat(&self.node, input, deadline).await;
         self.batch.assemble_telling(
             &mut self.output,
-            |command| repeated.get(&command).cloned(),
+            |command| repeated.remove(&command),
             |reply| stats.add_error_reply(reply),
         );
         self.pace(batch_len);
@@ -242,7 +346,7 @@ impl Connection {
         };
         let args = parser.args(request);
         let (caller, start) =
-            (self.session.caller(self.node.config().cluster.consistency), self.output.len());
+            (self.session.caller(self.node.config().cluster.consistency), self.output.mark());
         let stats = self.node.stats.of(worker_number());
         stats.add(Counter::Commands, 1);
         let client = &self.place.client;
@@ -250,10 +354,10 @@ impl Connection {
         let mut asker = Asker { session: &mut self.session, client };
         let is_gone = tokio::select! {
             biased;
-            () = alone::run(&self.node, spec, &args, caller, &mut asker, &mut self.output) => false,
+            () = alone::run(&self.node, spec, &args, caller, &mut asker, self.output.copied_mut()) => false,
             () = until_gone(&self.stream, client) => true,
         };
-        if let Some(reply) = self.output.get(start..).filter(|reply| reply.first() == Some(&b'-')) {
+        if let reply @ [b'-', ..] = self.output.copied_since(start) {
             stats.add_error_reply(reply);
         }
         if self.session.end_command() {
@@ -268,20 +372,44 @@ impl Connection {
             stats.add(Counter::Writes, 1);
             stats.add(Counter::BytesOut, self.output.len() as u64);
             self.place.client.set_buffers(self.input.len(), self.output.len());
-            tokio::select! {
-                biased;
-                written = self.stream.write_all(&self.output) => written?,
-                () = self.place.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            if self.output.is_flat() {
+                write_all(&mut self.stream, &self.place.client, self.output.copied()).await?;
+            } else {
+                let pieces = self.output.take_pieces();
+                for piece in &pieces {
+                    write_all(&mut self.stream, &self.place.client, piece).await?;
+                }
+                self.node.discard(pieces.into_iter().collect());
             }
             self.place.client.set_buffers(self.input.len(), 0);
             self.output.clear();
         }
-        for buffer in [&mut self.output, &mut self.input] {
-            if buffer.is_empty() && buffer.capacity() > KEPT_BUFFER_BYTES {
-                *buffer = BytesMut::new();
-            }
+        if self.output.capacity() > KEPT_BUFFER_BYTES {
+            self.node.discard([std::mem::take(&mut self.output).into_bytes()].into_iter().collect());
+        }
+        if self.input.is_empty() && self.input.capacity() > KEPT_BUFFER_BYTES {
+            self.input = BytesMut::new();
         }
         Ok(())
+    }
+
+    /// Makes room for more input; returns how much of it may be read at once.
+    fn make_room(&mut self) -> usize {
+        let (wanted, spare) = (self.parser.wanted(), self.input.capacity() - self.input.len());
+        if wanted <= READ_BYTES {
+            if spare < READ_BYTES / 8 {
+                self.input.reserve(READ_BYTES);
+            }
+            return READ_BYTES_MAX;
+        }
+        if spare < wanted.min(READ_BYTES) {
+            // Doubled while it is small, as what a client promises may never come; then the whole at once, as what
+            // is there would be copied each time.
+            let grown = self.input.len().max(READ_BYTES_MAX);
+            self.input.reserve(if grown >= GROWN_BYTES { wanted } else { wanted.min(grown) });
+        }
+        // Nothing of the next request: the buffer may be kept as the value.
+        wanted.min(READ_BYTES_MAX)
     }
 
     /// Waits for more input. False when the client has closed, or is to be closed.
@@ -323,7 +451,7 @@ impl Connection {
                 }
                 if self.input.is_empty() {
                     self.input = BytesMut::new();
-                    self.output = BytesMut::new();
+                    self.output = Rope::new();
                     self.batch.give_back_buffers();
                 }
                 has_buffers = false;
@@ -333,16 +461,16 @@ impl Connection {
             if client.is_killed() {
                 return Ok(false);
             }
-            let room = self.parser.wanted().clamp(READ_BYTES / 8, 1 << 20);
-            if self.input.capacity() - self.input.len() < room {
-                self.input.reserve(room.max(READ_BYTES));
-            }
-            match self.stream.try_read_buf(&mut self.input) {
+            let most = self.make_room();
+            match self.stream.try_read_buf(&mut (&mut self.input).limit(most)) {
                 Ok(0) => return Ok(false),
                 Ok(count) => {
                     let stats = self.node.stats.of(worker_number());
                     stats.add(Counter::Reads, 1);
                     stats.add(Counter::BytesIn, count as u64);
+                    if count > READ_BYTES {
+                        tokio::task::yield_now().await;
+                    }
                     return Ok(true);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -350,6 +478,22 @@ impl Connection {
             }
         }
     }
+}
+
+/// Writes a little at a time: a reader on the same machine takes as much as it is given, while other tasks wait.
+async fn write_all(stream: &mut TcpStream, client: &Client, bytes: &[u8]) -> io::Result<()> {
+    let mut chunks = bytes.chunks(WRITE_BYTES).peekable();
+    while let Some(chunk) = chunks.next() {
+        tokio::select! {
+            biased;
+            written = stream.write_all(chunk) => written?,
+            () = client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+        if chunks.peek().is_some() {
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
 }
 
 /// Returns when the other side has closed, or somebody wants it closed. What it sends meanwhile stays unread.

@@ -5,24 +5,30 @@
 //!
 //! ```text
 //! request  id u64 | caller u8 | requests, as RESP           (any number, one after the other)
-//! reply    id u64 | (status u8 | length u32 | reply)*       (for each request, in order; in several
-//!                                                           frames when it is much)
+//! reply    id u64 | first u32 | (status u8 | length u32 | reply)*     (for each request from the first on; in
+//!                                                                     several frames when it is much)
 //! ```
+//! A frame that is longer than a piece is cut, and small ones pass it; so the frames of one batch may arrive in any
+//! order, and a batch whose order matters waits for the answers of what must come first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
 use korum_protocol::id::{Incarnation, NodeId};
+use korum_protocol::peer::piece::{PIECE_BYTES, STREAMS_MAX};
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
+use korum_protocol::rope::Rope;
+use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
-use super::peer::{FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use super::peer::{Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
 use crate::dispatch::{Batch, Caller};
 use crate::env::random::random;
 use crate::node::Node;
+use crate::store::{Garbage, Source};
 
 /// Frame kind: requests.
 const REQUESTS: u8 = 1;
@@ -32,8 +38,14 @@ const REPLIES: u8 = 2;
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
 /// Batches that one peer may have waiting here for acknowledgements.
 const WAITING_MAX: usize = 4096;
-/// Bytes of replies after which a new frame begins: far below the limit of a frame, far above a header.
-const REPLY_FRAME_BYTES: usize = 1 << 20;
+/// Bytes of a frame of requests or replies, unless it carries a single longer one: it is not cut.
+pub const FRAME_BYTES: usize = PIECE_BYTES;
+/// Bytes at the front of a long reply that are kept apart from it: more than its headers have.
+const REPLY_HEAD_BYTES: usize = 64;
+/// Bytes before the requests of a frame.
+pub const REQUEST_HEADER_BYTES: usize = 9;
+/// Bytes of large replies that wait for a connection before it takes more: most are shared with the store.
+const LARGE_REPLIES_BYTES_MAX: usize = 1 << 30;
 /// Bytes of replies after which the rest of a batch is handed back, to be sent again: what one batch may hold here.
 const REPLIES_BYTES_MAX: usize = 16 << 20;
 /// How long a dial may take.
@@ -46,7 +58,7 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Its reply.
-    Reply(Bytes),
+    Reply(Rope),
     /// It did nothing: it is not the primary, or cannot serve now.
     NotExecuted,
     /// It cannot say whether the write is kept.
@@ -90,8 +102,8 @@ pub struct Forwards {
 
 /// A batch that waits for its answers.
 struct Waiting {
-    count: usize,
-    answers: Vec<Answer>,
+    missing: usize,
+    answers: Vec<Option<Answer>>,
     sender: oneshot::Sender<Answers>,
 }
 
@@ -105,9 +117,11 @@ pub struct Channel {
 
 #[derive(Default)]
 struct State {
-    /// Framed bodies that are not yet taken by the writer.
-    unsent: Vec<(u64, BytesMut)>,
+    /// Bodies that are not yet taken by the writer.
+    unsent: VecDeque<(u64, Rope)>,
     unsent_bytes: usize,
+    /// Bytes of large ones that the writer has taken and not yet written.
+    large_bytes: usize,
     /// Who waits, by the batch's id.
     waiting: HashMap<u64, Waiting>,
     is_closed: bool,
@@ -125,6 +139,15 @@ impl Channel {
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next body for the writer, which has `large_bytes` under way.
+    fn take_unsent(&self, large_bytes: usize) -> Option<Rope> {
+        let mut state = self.state();
+        state.large_bytes = large_bytes;
+        let (_, body) = state.unsent.pop_front()?;
+        state.unsent_bytes -= body.len();
+        Some(body)
     }
 
     fn close(&self) {
@@ -145,23 +168,23 @@ impl Channel {
 impl Forwards {
     /// Sends a batch of `count` requests of one kind of caller (`Caller::to_byte`); never waits.
     #[must_use]
-    pub fn send(&self, target: NodeId, caller: u8, requests: Bytes, count: usize) -> Pending {
+    pub fn send(&self, target: NodeId, caller: u8, requests: &Rope, count: usize) -> Pending {
         let channel = self.by_peer.read().unwrap_or_else(PoisonError::into_inner).get(&target).cloned();
         let Some(channel) = channel else { return Pending { receiver: None } };
         let id = channel.ids.fetch_add(1, Ordering::Relaxed);
-        let mut body = BytesMut::with_capacity(9 + requests.len());
-        body.put_u64(id);
-        body.put_u8(caller);
-        body.put_slice(&requests);
+        let mut body = Rope::new();
+        body.copied_mut().put_u64(id);
+        body.copied_mut().put_u8(caller);
+        body.append(requests);
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = channel.state();
-            if state.is_closed || state.unsent_bytes > OUTBOX_BYTES_MAX {
+            if state.is_closed || state.unsent_bytes + state.large_bytes > OUTBOX_BYTES_MAX {
                 return Pending { receiver: None };
             }
             state.unsent_bytes += body.len();
-            state.unsent.push((id, body));
-            state.waiting.insert(id, Waiting { count, answers: Vec::with_capacity(count), sender });
+            state.unsent.push_back((id, body));
+            state.waiting.insert(id, Waiting { missing: count, answers: vec![None; count], sender });
         }
         channel.appended.notify_one();
         Pending { receiver: Some(receiver) }
@@ -195,7 +218,7 @@ pub async fn keep_forward(node: Arc<Node>, peer: NodeId, incarnation: Incarnatio
                 let channel = node.forwards().open(peer);
                 node.notify_changed();
                 tokio::select! {
-                    result = write_requests(&channel, &mut writer) => drop(result),
+                    result = write_requests(&node, &channel, &mut writer) => drop(result),
                     result = read_replies(&channel, &mut reader) => drop(result),
                     () = node.until_gone(peer, incarnation) => {}
                 }
@@ -210,40 +233,76 @@ pub async fn keep_forward(node: Arc<Node>, peer: NodeId, incarnation: Incarnatio
     }
 }
 
-async fn write_requests(channel: &Channel, writer: &mut FrameWriter) -> Result<(), super::peer::PeerError> {
+async fn write_requests(
+    node: &Node,
+    channel: &Channel,
+    writer: &mut FrameWriter,
+) -> Result<(), super::peer::PeerError> {
+    let mut large = Cutter::new(STREAMS_MAX);
     loop {
-        let unsent = {
-            let mut state = channel.state();
-            state.unsent_bytes = 0;
-            std::mem::take(&mut state.unsent)
-        };
-        if unsent.is_empty() {
+        let mut is_idle = true;
+        while let Some(body) = channel.take_unsent(large.pending_bytes()) {
+            is_idle = false;
+            write_or_add(REQUESTS, body, writer, &mut large).await?;
+        }
+        if !write_piece(node, writer, &mut large).await? && is_idle {
             channel.appended.notified().await;
-            continue;
         }
-        for (_, body) in unsent {
-            writer.write(REQUESTS, &body).await?;
-        }
-        writer.flush().await?;
     }
+}
+
+/// Writes a small frame, keeps a large one for its turn.
+async fn write_or_add(
+    kind: u8,
+    mut body: Rope,
+    writer: &mut FrameWriter,
+    large: &mut Cutter,
+) -> Result<(), super::peer::PeerError> {
+    let is_large = body.len() > PIECE_BYTES;
+    let pieces = body.take_pieces();
+    if is_large {
+        large.add(kind, pieces);
+        return Ok(());
+    }
+    let slices: SmallVec<[&[u8]; 4]> = pieces.iter().map(|piece| &piece[..]).collect();
+    writer.write_parts(kind, &slices).await
+}
+
+/// Writes a piece of what is large and flushes. False if nothing was large.
+async fn write_piece(
+    node: &Node,
+    writer: &mut FrameWriter,
+    large: &mut Cutter,
+) -> Result<bool, super::peer::PeerError> {
+    let (count, garbage) = large.write_piece(writer).await?;
+    writer.flush().await?;
+    node.discard(garbage);
+    if count > 0 {
+        tokio::task::yield_now().await;
+    }
+    Ok(count > 0)
 }
 
 async fn read_replies(channel: &Channel, reader: &mut FrameReader) -> Result<(), String> {
     while let Some(frame) = reader.read().await.map_err(|error| error.to_string())? {
         let mut body = frame.body;
         let id = body.try_get_u64().map_err(|error| error.to_string())?;
+        let first = body.try_get_u32().map_err(|error| error.to_string())? as usize;
         let answers = decode_answers(body).ok_or("malformed replies")?;
         let mut state = channel.state();
         // A batch whose deadline has passed still gets its answers here, and nobody hears them.
         let Some(waiting) = state.waiting.get_mut(&id) else { continue };
-        waiting.answers.extend(answers);
-        if waiting.answers.len() > waiting.count {
-            return Err("more replies than requests".into());
+        let until = first.checked_add(answers.len());
+        let places = until.and_then(|until| waiting.answers.get_mut(first..until));
+        let places = places.ok_or("more replies than requests")?;
+        for (place, answer) in places.iter_mut().zip(answers) {
+            waiting.missing -= usize::from(place.is_none());
+            *place = Some(answer);
         }
-        if waiting.answers.len() == waiting.count
+        if waiting.missing == 0
             && let Some(done) = state.waiting.remove(&id)
         {
-            let _ = done.sender.send(Ok(done.answers));
+            let _ = done.sender.send(Ok(done.answers.into_iter().flatten().collect()));
         }
     }
     Ok(())
@@ -257,7 +316,11 @@ fn decode_answers(mut body: Bytes) -> Option<Vec<Answer>> {
         if body.len() < length {
             return None;
         }
-        let reply = body.split_to(length);
+        let mut bytes = body.split_to(length);
+        let mut reply = Rope::new();
+        // Copied, so that it can be looked at.
+        reply.extend_from_slice(&bytes.split_to(length.min(REPLY_HEAD_BYTES)));
+        reply.push(bytes);
         answers.push(match status {
             0 => Answer::Reply(reply),
             1 => Answer::NotExecuted,
@@ -268,24 +331,31 @@ fn decode_answers(mut body: Bytes) -> Option<Vec<Answer>> {
     Some(answers)
 }
 
-/// The bodies of the frames that carry these answers: each below [`REPLY_FRAME_BYTES`] or of one reply.
-fn encode_answers(id: u64, answers: &[Answer]) -> Vec<BytesMut> {
+/// The bodies of the frames that carry these answers: each of at most [`FRAME_BYTES`], or of one reply.
+fn encode_answers(id: u64, answers: &[Answer]) -> Vec<Rope> {
+    let begin = |first: usize| {
+        let mut out = Rope::new();
+        out.copied_mut().put_u64(id);
+        out.copied_mut().put_u32(first as u32);
+        out
+    };
     let mut bodies = Vec::with_capacity(1);
-    let mut out = BytesMut::new();
-    out.put_u64(id);
-    for answer in answers {
-        if out.len() >= REPLY_FRAME_BYTES {
-            bodies.push(std::mem::take(&mut out));
-            out.put_u64(id);
-        }
-        let (status, reply): (u8, &[u8]) = match answer {
+    let mut out = begin(0);
+    let empty = Rope::new();
+    let mut is_fresh = true;
+    for (at, answer) in answers.iter().enumerate() {
+        let (status, reply): (u8, &Rope) = match answer {
             Answer::Reply(reply) => (0, reply),
-            Answer::NotExecuted => (1, b""),
-            Answer::Unknown => (2, b""),
+            Answer::NotExecuted => (1, &empty),
+            Answer::Unknown => (2, &empty),
         };
-        out.put_u8(status);
-        out.put_u32(u32::try_from(reply.len()).expect("replies are under 4 GiB"));
-        out.put_slice(reply);
+        if !is_fresh && out.len() + reply.len() + 5 > FRAME_BYTES {
+            bodies.push(std::mem::replace(&mut out, begin(at)));
+        }
+        is_fresh = false;
+        out.copied_mut().put_u8(status);
+        out.copied_mut().put_u32(u32::try_from(reply.len()).expect("replies are under 4 GiB"));
+        out.append(reply);
     }
     bodies.push(out);
     bodies
@@ -294,13 +364,15 @@ fn encode_answers(id: u64, answers: &[Answer]) -> Vec<BytesMut> {
 /// Serves the other end: runs what peers forward, and answers each batch as soon as it is settled.
 pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
     let PeerConnection { mut reader, mut writer, peer } = connection;
-    let (replies, mut outgoing) = tokio::sync::mpsc::channel::<BytesMut>(WAITING_MAX);
+    let (replies, outgoing) = tokio::sync::mpsc::channel::<Rope>(WAITING_MAX);
     let permits = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
     let read = async {
         let mut spare: Option<Batch> = None;
         while let Some(frame) = reader.read().await.map_err(|error| error.to_string())? {
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
-            let id = run_frame(&node, &mut batch, frame.body)?;
+            let body = Some(frame.body.clone());
+            let id = run_frame(&node, &mut batch, frame.body).await?;
+            node.discard(body.filter(|body| body.len() > PIECE_BYTES).into_iter().collect::<Garbage>());
             batch.count_looks(&node);
             if batch.is_settled(&node) {
                 for body in encode_answers(id, &batch.answers()) {
@@ -323,37 +395,61 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
         }
         Ok::<(), String>(())
     };
-    let write = async {
-        while let Some(body) = outgoing.recv().await {
-            writer.write(REPLIES, &body).await.map_err(|error| error.to_string())?;
-            while let Ok(body) = outgoing.try_recv() {
-                writer.write(REPLIES, &body).await.map_err(|error| error.to_string())?;
-            }
-            writer.flush().await.map_err(|error| error.to_string())?;
-        }
-        Ok::<(), String>(())
-    };
+    let write = write_replies(&node, outgoing, &mut writer);
     let result = tokio::select! { result = read => result, result = write => result };
     if let Err(reason) = result {
         tracing::info!(peer = ?peer.node, %reason, "forward connection ended");
     }
 }
 
+async fn write_replies(
+    node: &Node,
+    mut outgoing: tokio::sync::mpsc::Receiver<Rope>,
+    writer: &mut FrameWriter,
+) -> Result<(), String> {
+    let text = |error: super::peer::PeerError| error.to_string();
+    let mut large = Cutter::new(STREAMS_MAX);
+    loop {
+        if large.is_empty() {
+            let Some(body) = outgoing.recv().await else { return Ok(()) };
+            write_or_add(REPLIES, body, writer, &mut large).await.map_err(text)?;
+        }
+        while large.pending_bytes() < LARGE_REPLIES_BYTES_MAX
+            && let Ok(body) = outgoing.try_recv()
+        {
+            write_or_add(REPLIES, body, writer, &mut large).await.map_err(text)?;
+        }
+        write_piece(node, writer, &mut large).await.map_err(text)?;
+    }
+}
+
 /// Runs one frame's requests, as far as they can run at once.
-fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Result<u64, String> {
+async fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Result<u64, String> {
+    // One that came in pieces is an allocation of its own.
+    let is_large = body.len() > PIECE_BYTES;
     let id = body.try_get_u64().map_err(|error| error.to_string())?;
     let caller = body.try_get_u8().map_err(|error| error.to_string())?;
     let caller = Caller::forwarded(caller).ok_or("unknown kind of caller")?;
     // The node that took the request in has checked it against its limits.
     let mut parser = RequestParser::new(RequestLimits::unlimited());
-    let view = node.view();
-    batch.begin(node);
+    let mut source = if is_large { Source::of(body.clone()) } else { Source::none() };
     let mut start = 0;
+    let mut has_begun = false;
     while start < body.len() {
         match parser.parse(&body[start..]) {
             Ok(Parsed::Request { consumed }) => {
                 let range = start..start + consumed;
                 let args = parser.args(&body[range.clone()]);
+                if consumed > PIECE_BYTES {
+                    let ranges = args.ranges().iter().map(|range| start + range.start..start + range.end);
+                    source.copy_out(ranges).await;
+                }
+                // Not before all of what is awaited: the batch reads the clock.
+                if !std::mem::replace(&mut has_begun, true) {
+                    batch.begin(node);
+                    batch.set_source(std::mem::take(&mut source));
+                }
+                let view = node.view();
                 batch.open(range, caller);
                 if batch.reply_bytes() < REPLIES_BYTES_MAX {
                     batch.run_forwarded(node, &view, &args, caller);
@@ -365,5 +461,9 @@ fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Result<u64
             Ok(Parsed::Empty { .. } | Parsed::Incomplete) | Err(_) => return Err("malformed requests".into()),
         }
     }
+    if !has_begun {
+        return Err("a frame without requests".into());
+    }
+    batch.set_source(Source::none());
     Ok(id)
 }

@@ -159,11 +159,11 @@ impl Rebalancer {
                 });
             }
         }
-        found.has_more_chunks |= self.stream(id, primary, &partition.keyspace);
+        found.has_more_chunks |= self.stream(id, primary, &mut partition.keyspace);
     }
 
     /// Sends a chunk to each copy that is being streamed and whose link has room. True if there is more.
-    fn stream(&self, id: PartitionId, primary: &mut Primary, keyspace: &crate::store::Keyspace) -> bool {
+    fn stream(&self, id: PartitionId, primary: &mut Primary, keyspace: &mut crate::store::Keyspace) -> bool {
         let nodes: Vec<NodeId> = primary
             .copies
             .iter()

@@ -12,13 +12,13 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
 use korum_protocol::id::{Epoch, Incarnation, NodeId, Position};
 use korum_protocol::map::PartitionId;
+use korum_protocol::rope::Rope;
 use smallvec::SmallVec;
 
 use super::effect::Effects;
-use super::link::Link;
+use super::link::{Lane, Link, Place};
 use super::message::{Body, Compared, Message};
 use crate::store::{HashPosition, Keyspace};
 
@@ -80,9 +80,9 @@ pub enum Stage {
         /// The connection.
         link: Arc<Link>,
         /// Position on the link of the message that completed the copy.
-        completed: u64,
+        completed: Place,
         /// Position on the link of the last message about this partition.
-        sent: u64,
+        sent: Place,
     },
 }
 
@@ -107,17 +107,19 @@ pub enum Admission {
 /// What an answer must wait for.
 #[derive(Default)]
 pub struct Waits {
-    links: SmallVec<[(Arc<Link>, u64); 2]>,
+    links: SmallVec<[(Arc<Link>, Place); 2]>,
     /// A required copy fell out of step: there is no position to wait for, only another look.
     is_open: bool,
 }
 
 impl Waits {
-    /// Wait for `position` on `link`.
-    pub fn add(&mut self, link: &Arc<Link>, position: u64) {
-        match self.links.iter_mut().find(|(known, _)| Arc::ptr_eq(known, link)) {
-            Some((_, last)) => *last = position.max(*last),
-            None => self.links.push((Arc::clone(link), position)),
+    /// Wait for `place` on `link`.
+    pub fn add(&mut self, link: &Arc<Link>, place: Place) {
+        let is_same =
+            |known: &&mut (Arc<Link>, Place)| Arc::ptr_eq(&known.0, link) && known.1.lane == place.lane;
+        match self.links.iter_mut().find(is_same) {
+            Some((_, last)) => last.position = place.position.max(last.position),
+            None => self.links.push((Arc::clone(link), place)),
         }
     }
 
@@ -130,7 +132,7 @@ impl Waits {
     /// Nothing is left to wait for.
     #[must_use]
     pub fn are_acknowledged(&self) -> bool {
-        !self.is_open && self.links.iter().all(|(link, position)| link.acknowledged() >= *position)
+        !self.is_open && self.links.iter().all(|(link, place)| link.has_acknowledged(*place))
     }
 
     /// Forgets everything.
@@ -156,8 +158,8 @@ impl Waits {
         if self.is_open {
             return false;
         }
-        for (link, position) in &self.links {
-            if link.wait(*position).await.is_err() {
+        for (link, place) in &self.links {
+            if link.wait(*place).await.is_err() {
                 return false;
             }
         }
@@ -204,14 +206,14 @@ impl PeerCopy {
     /// Everything sent was acknowledged.
     #[must_use]
     pub fn is_acknowledged(&self) -> bool {
-        matches!(&self.stage, Stage::Live { link, sent, .. } if link.acknowledged() >= *sent)
+        matches!(&self.stage, Stage::Live { link, sent, .. } if link.has_acknowledged(*sent))
     }
 
     /// The peer has said that its copy is complete, and it is connected.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         matches!(&self.stage, Stage::Live { link, completed, .. }
-            if !link.is_broken() && link.acknowledged() >= *completed)
+            if !link.is_broken() && link.has_acknowledged(*completed))
     }
 
     /// Takes a fresh connection: asks how far the copy has come.
@@ -219,7 +221,7 @@ impl PeerCopy {
         self.unlink();
         let question = link.next_question();
         let body = Body::Compare { question };
-        link.append(|out| Message { partition, era, body }.encode(out));
+        link.append(&Message { partition, era, body });
         self.stage = Stage::Comparing { link: Arc::clone(link), question };
     }
 
@@ -236,7 +238,7 @@ impl PeerCopy {
         match &self.stage {
             Stage::Unlinked => {}
             Stage::Live { link, sent, .. } => {
-                self.is_clean = link.acknowledged() >= *sent;
+                self.is_clean = link.has_acknowledged(*sent);
                 self.stage = Stage::Unlinked;
             }
             // Nothing was executed since the last time it was known to be clean: requests waited.
@@ -249,7 +251,7 @@ impl PeerCopy {
     /// Everything was sent: from now on the copy gets every effect.
     fn complete(&mut self, partition: PartitionId, era: Epoch, position: Position, link: &Arc<Link>) {
         let body = Body::Complete { position };
-        let sent = link.append(|out| Message { partition, era, body }.encode(out));
+        let sent = link.append(&Message { partition, era, body });
         self.is_clean = false;
         self.stage = Stage::Live { link: Arc::clone(link), completed: sent, sent };
     }
@@ -274,8 +276,10 @@ impl Primary {
     #[must_use]
     pub fn admits(&self, is_write: bool) -> Admission {
         let is_ready = |copy: &PeerCopy| match &copy.stage {
-            Stage::Live { link, .. } if !link.is_broken() => !is_write || !link.is_full(),
-            Stage::Live { link, sent, .. } => !is_write && link.acknowledged() >= *sent,
+            Stage::Live { link, sent, .. } if !link.is_broken() => {
+                !is_write || !link.is_full(link.lane_after(*sent))
+            }
+            Stage::Live { link, sent, .. } => !is_write && link.has_acknowledged(*sent),
             Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } => !is_write && copy.is_clean,
         };
         if self.frozen.is_none() && self.copies.iter().all(|copy| !copy.is_required || is_ready(copy)) {
@@ -283,6 +287,15 @@ impl Primary {
         } else {
             Admission::Wait
         }
+    }
+
+    /// Is there room for a large write on every copy's link?
+    #[must_use]
+    pub fn admits_large(&self) -> bool {
+        self.copies
+            .iter()
+            .filter_map(PeerCopy::link)
+            .all(|link| link.is_broken() || !link.is_full(Lane::Large))
     }
 
     /// Numbers the effects of one command and sends them to the copies. Called under the lock under
@@ -293,19 +306,19 @@ impl Primary {
         for copy in &mut self.copies {
             match &mut copy.stage {
                 Stage::Live { link, sent, .. } => {
-                    let body = Body::Effects { first, count: effects.count() as u32, bytes: effects.bytes() };
-                    *sent = link.append(|out| Message { partition, era, body }.encode(out));
+                    let body = Body::Effects { first, count: effects.count() as u32, bytes: effects.rope() };
+                    *sent = link.append(&Message { partition, era, body });
                 }
                 Stage::Streaming { link, next } => {
-                    let mut passing = BytesMut::new();
-                    for (at, bytes) in effects.iter() {
+                    let mut passing = Rope::new();
+                    for (at, part) in effects.iter() {
                         if at.is_none_or(|at| at < *next) {
-                            passing.extend_from_slice(bytes);
+                            passing.append(&part);
                         }
                     }
                     if !passing.is_empty() {
                         let body = Body::Passing { bytes: &passing };
-                        link.append(|out| Message { partition, era, body }.encode(out));
+                        link.append(&Message { partition, era, body });
                     }
                 }
                 Stage::Unlinked | Stage::Comparing { .. } => {}
@@ -324,7 +337,7 @@ impl Primary {
         let mut settlement = Settlement::Done;
         for copy in self.copies.iter().filter(|copy| copy.is_required) {
             match &copy.stage {
-                Stage::Live { link, sent, .. } if link.acknowledged() >= *sent => {}
+                Stage::Live { link, sent, .. } if link.has_acknowledged(*sent) => {}
                 Stage::Live { link, sent, .. } if !link.is_broken() => {
                     waits.add(link, *sent);
                     settlement = settlement.worse(Settlement::Acknowledgements);
@@ -405,7 +418,7 @@ impl Primary {
     pub fn stream(
         &mut self,
         partition: PartitionId,
-        keyspace: &Keyspace,
+        keyspace: &mut Keyspace,
         node: NodeId,
         budget_bytes: usize,
     ) -> Option<Sent> {
@@ -415,10 +428,10 @@ impl Primary {
         if link.is_broken() {
             return None;
         }
-        let mut entries = BytesMut::new();
+        let mut entries = Rope::new();
         let chunk = keyspace.read_chunk(*next, budget_bytes, &mut entries);
         let body = Body::Chunk { from: chunk.range.from.get(), to: chunk.range.until.get(), bytes: &entries };
-        link.append(|out| Message { partition, era, body }.encode(out));
+        link.append(&Message { partition, era, body });
         match chunk.next {
             Some(after) => *next = after,
             None => {

@@ -5,10 +5,11 @@
 
 use korum_protocol::id::{NodeId, Position};
 use korum_protocol::map::Row;
+use korum_protocol::rope::HELD_BYTES_MIN;
 
 use super::effect::{Effect, EffectError};
 use super::message::{Body, Compared, Message};
-use crate::store::{Garbage, HashPosition, HashRange, Partition, Role};
+use crate::store::{Garbage, HashPosition, HashRange, Partition, Role, Source, StringRef, ValueRef};
 
 /// Why a message was not applied. The link is given up: what it acknowledged would no longer mean
 /// that it was applied.
@@ -27,6 +28,8 @@ pub enum Refused {
 
 /// Applies one message of `sender`; answers a comparison.
 ///
+/// `source` is what the message's bytes are a part of.
+///
 /// `row` is the partition's in this node's map. A node that should hold the partition becomes a target
 /// when its primary asks how far its copy has come. What an outdated primary says to a node that holds
 /// nothing is passed over; its effects are refused by every holder, and its successor is one of them, so
@@ -40,7 +43,8 @@ pub fn receive(
     me: NodeId,
     sender: NodeId,
     row: &Row,
-    message: &Message<'_>,
+    message: &Message<&[u8]>,
+    source: &Source,
     garbage: &mut Garbage,
 ) -> Result<Option<Compared>, Refused> {
     let Message { partition: id, era, body } = message;
@@ -71,28 +75,51 @@ pub fn receive(
             if next.map(|position| position.sequence + 1) != Some(first) {
                 return Err(Refused::Gap(*id));
             }
-            apply_all(partition, bytes, garbage)?;
+            apply_all(partition, bytes, source, garbage)?;
             partition.position =
                 Some(Position { era: *era, sequence: first + u64::from(count).saturating_sub(1) });
         }
         Body::Passing { bytes } => {
             partition.position = None;
-            apply_all(partition, bytes, garbage)?;
+            apply_all(partition, bytes, source, garbage)?;
         }
         Body::Chunk { from, to, bytes } => {
             partition.position = None;
             let range = HashRange { from: HashPosition::new(from), until: HashPosition::new(to) };
-            partition.keyspace.apply_chunk(range, bytes, garbage)?;
+            partition.keyspace.apply_chunk(range, bytes, source, garbage)?;
         }
         Body::Complete { position } => partition.position = Some(position),
     }
     Ok(None)
 }
 
-fn apply_all(partition: &mut Partition, mut bytes: &[u8], garbage: &mut Garbage) -> Result<(), EffectError> {
+fn apply_all(
+    partition: &mut Partition,
+    mut bytes: &[u8],
+    source: &Source,
+    garbage: &mut Garbage,
+) -> Result<(), EffectError> {
     while !bytes.is_empty() {
         let effect = Effect::decode(&mut bytes)?;
-        partition.keyspace.apply(&effect, garbage);
+        partition.keyspace.apply(&effect, source, garbage);
     }
     Ok(())
+}
+
+/// The strings of the effects in a message, as far as they can be read: the long ones among them may have to be
+/// copied before the message is applied.
+pub fn strings<'a>(message: &Message<&'a [u8]>) -> Vec<&'a [u8]> {
+    let mut bytes = match message.body {
+        Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Chunk { bytes, .. } => bytes,
+        Body::Compare { .. } | Body::Complete { .. } => &[],
+    };
+    let mut strings = Vec::new();
+    while let Ok(effect) = Effect::decode(&mut bytes) {
+        if let Effect::Set { value: ValueRef::String(StringRef::Bytes(string)), .. } = effect
+            && string.len() >= HELD_BYTES_MIN
+        {
+            strings.push(string);
+        }
+    }
+    strings
 }

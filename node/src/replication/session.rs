@@ -4,24 +4,28 @@
 //! frames and answering them.
 //! Not here: what a message does (`replica`), what an acknowledgement releases (`link`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::{Buf, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use korum_protocol::id::{Epoch, Incarnation, NodeId};
-use korum_protocol::peer::frame;
+use korum_protocol::peer::piece::PIECE_BYTES;
+use korum_protocol::rope::Rope;
+use smallvec::SmallVec;
 
 use super::link::Link;
-use super::message::{self, Compared, HEADER_BYTES};
+use super::message::{self, Acknowledged, Compared, HEADER_BYTES};
 use super::replica;
-use crate::net::peer::{FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use crate::net::peer::{Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
 use crate::node::Node;
-use crate::store::Garbage;
+use crate::store::{Garbage, Source};
 
 /// Frame kind: messages of a primary.
 const MESSAGES: u8 = 1;
+/// Frame kind: messages of a primary that came by the large lane.
+const LARGE_MESSAGES: u8 = 3;
 /// Frame kind: acknowledgement and answers of a replica.
 const ANSWER: u8 = 2;
 /// How long a replica waits for its map to reach a frame's epoch: several elections.
@@ -32,8 +36,6 @@ const DIAL_WAIT: Duration = Duration::from_secs(1);
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// Longest pause between dials: one attempt per second per dead peer.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Bytes written at once: so often a large frame shows that it moves.
-const WRITE_BYTES: usize = 1 << 20;
 /// Bytes applied before other tasks of the thread get their turn: about a millisecond of work.
 const APPLY_BYTES: usize = 256 << 10;
 
@@ -77,19 +79,44 @@ async fn run_link(node: &Arc<Node>, link: &Arc<Link>, connection: PeerConnection
 }
 
 async fn write_messages(node: &Arc<Node>, link: &Arc<Link>, writer: &mut FrameWriter) -> Result<(), String> {
+    let text = |error: crate::net::peer::PeerError| error.to_string();
+    // One after the other, as their positions say.
+    let mut large = Cutter::new(1);
     loop {
-        let (last, bytes) = link.take().await;
-        let mut header = [0; HEADER_BYTES];
-        // Read after the messages were taken: not older than any map that made this node say them.
-        header[..8].copy_from_slice(&node.speaking_epoch().0.to_be_bytes());
-        header[8..].copy_from_slice(&last.to_be_bytes());
-        let frame = frame::header_of_parts(MESSAGES, &[&header, &bytes]);
-        for part in [&frame[..], &header].into_iter().chain(bytes.chunks(WRITE_BYTES)) {
-            writer.write_raw(part).await.map_err(|error| error.to_string())?;
-            link.note_written(part.len());
+        let small = link.try_take();
+        let is_idle = small.is_none();
+        if let Some((last, messages)) = small {
+            let pieces = frame_body(node, last, messages);
+            let slices: SmallVec<[&[u8]; 4]> = pieces.iter().map(|piece| &piece[..]).collect();
+            writer.write_parts(MESSAGES, &slices).await.map_err(text)?;
+            link.note_written(pieces.iter().map(Bytes::len).sum());
         }
-        writer.flush().await.map_err(|error| error.to_string())?;
+        if large.is_empty()
+            && let Some((last, messages)) = link.try_take_large()
+        {
+            large.add(LARGE_MESSAGES, frame_body(node, last, messages));
+        }
+        if !large.is_empty() {
+            let (count, garbage) = large.write_piece(writer).await.map_err(text)?;
+            node.discard(garbage);
+            link.note_written(count);
+            tokio::task::yield_now().await;
+        } else if is_idle {
+            writer.flush().await.map_err(text)?;
+            link.appended().await;
+        }
+        writer.flush().await.map_err(text)?;
     }
+}
+
+fn frame_body(node: &Node, last: u64, mut messages: Rope) -> VecDeque<Bytes> {
+    let mut header = BytesMut::with_capacity(HEADER_BYTES);
+    // Read after the messages were taken: not older than any map that made this node say them.
+    header.put_u64(node.speaking_epoch().0);
+    header.put_u64(last);
+    let mut pieces = messages.take_pieces();
+    pieces.push_front(header.freeze());
+    pieces
 }
 
 async fn read_answers(node: &Arc<Node>, link: &Arc<Link>, reader: &mut FrameReader) -> Result<(), String> {
@@ -153,16 +180,18 @@ pub async fn follow(node: Arc<Node>, mut connection: PeerConnection, turn: Turn)
 async fn follow_frames(node: &Arc<Node>, connection: &mut PeerConnection, turn: &Turn) -> Result<(), String> {
     let sender = connection.peer.node;
     let text = |error: crate::net::peer::PeerError| error.to_string();
+    let mut last = Acknowledged::default();
     while let Some(first) = connection.reader.read().await.map_err(text)? {
         let mut compared = Vec::new();
         let mut next = Some(first);
-        let mut last = 0;
         // Frames that are already here are acknowledged together.
         while let Some(frame) = next {
-            if frame.kind != MESSAGES {
-                return Err(format!("unexpected frame of kind {}", frame.kind));
-            }
-            last = apply_frame(node, sender, turn, &frame.body, &mut compared).await?;
+            let applied = match frame.kind {
+                MESSAGES => &mut last.small,
+                LARGE_MESSAGES => &mut last.large,
+                kind => return Err(format!("unexpected frame of kind {kind}")),
+            };
+            *applied = apply_frame(node, sender, turn, frame.body, &mut compared).await?;
             next = connection.reader.buffered().map_err(text)?;
         }
         let answer: BytesMut = message::encode_answer(last, &compared);
@@ -175,10 +204,12 @@ async fn apply_frame(
     node: &Arc<Node>,
     sender: NodeId,
     turn: &Turn,
-    body: &[u8],
+    body: Bytes,
     compared: &mut Vec<Compared>,
 ) -> Result<u64, String> {
-    let mut input = body;
+    let mut input = &body[..];
+    // One that came in pieces is an allocation of its own.
+    let mut source = if body.len() > PIECE_BYTES { Source::of(body.clone()) } else { Source::none() };
     let header = (input.try_get_u64(), input.try_get_u64());
     let (Ok(epoch), Ok(last)) = header else { return Err("truncated frame".into()) };
     node.reached(Epoch(epoch), MAP_WAIT).await.ok_or("this node's map does not follow")?;
@@ -197,12 +228,19 @@ async fn apply_frame(
             view = node.view();
         }
         let row = view.row(message.partition);
+        if input.len() < before.saturating_sub(PIECE_BYTES) {
+            let ranges: Vec<_> = replica::strings(&message)
+                .into_iter()
+                .filter_map(|string| source.position(string).map(|at| at..at + string.len()))
+                .collect();
+            source.copy_out(ranges.into_iter()).await;
+        }
         let answer = {
             let mut partition = node.store().lock(message.partition);
             if turn.is_over() {
                 return Err("the peer has opened a newer connection".into());
             }
-            replica::receive(&mut partition, node.id(), sender, row, &message, &mut garbage)
+            replica::receive(&mut partition, node.id(), sender, row, &message, &source, &mut garbage)
         };
         compared.extend(answer.map_err(|error| error.to_string())?);
         let used = before - input.len();
@@ -212,6 +250,8 @@ async fn apply_frame(
             tokio::task::yield_now().await;
         }
     }
+    drop(source);
+    garbage.add_buffer(body);
     node.discard(garbage);
     Ok(last)
 }

@@ -11,18 +11,20 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::effect::{Effect, Effects};
-use super::link::Link;
-use super::message::{self, Compared};
+use super::link::{Lane, Link};
+use super::message::{self, Acknowledged, Body, Compared, Message};
 use super::primary::{Admission, Offer, Offered, PeerCopy, Settlement, Stage, Waits};
 use super::replica;
 use super::transition::{LinkBook, Me, transition};
 use crate::command::test_maps;
 use crate::rebalance::plan;
-use crate::store::{Garbage, Keyspace, Partition, StringRef, ValueRef};
+use crate::store::{Garbage, Keyspace, Partition, Source, StringRef, ValueRef};
 
 const NODES: usize = 4;
 const KEYS: u64 = 5;
 const PARTITION: u16 = 0;
+/// From so many bytes on, a message goes to the large lane here.
+const LARGE: usize = 400;
 
 /// A process.
 struct Process {
@@ -42,9 +44,13 @@ struct Wire {
     from: usize,
     to: usize,
     link: Arc<Link>,
-    /// Epoch, last position, messages.
-    frames: VecDeque<(Epoch, u64, Bytes)>,
-    answers: VecDeque<(u64, Vec<Compared>)>,
+    /// Epoch, lane, last position, messages.
+    frames: VecDeque<(Epoch, Lane, u64, Bytes)>,
+    /// A frame of the large lane of which not all pieces are sent.
+    cut: Option<(Epoch, Lane, u64, Bytes)>,
+    /// How far the other end has come.
+    applied: Acknowledged,
+    answers: VecDeque<(Acknowledged, Vec<Compared>)>,
     is_superseded: bool,
 }
 
@@ -104,6 +110,10 @@ struct Sim {
     registering: [bool; NODES],
     answered: usize,
     cutovers: usize,
+    /// Frames delivered, by lane; and frames of small messages that were delivered while a large one was cut.
+    small: usize,
+    large: usize,
+    passed: usize,
 }
 
 fn id(node: usize) -> NodeId {
@@ -117,6 +127,9 @@ fn name(key: u64) -> [u8; 1] {
 fn value_of(keyspace: &Keyspace, key: u64) -> u64 {
     match keyspace.peek(&name(key), 0).map(|entry| entry.value()) {
         Some(ValueRef::String(StringRef::Integer(number))) => number as u64,
+        Some(ValueRef::String(StringRef::Bytes(bytes))) => {
+            std::str::from_utf8(bytes).unwrap().trim_end().parse().unwrap()
+        }
         Some(other) => panic!("{other:?}"),
         None => 0,
     }
@@ -154,6 +167,9 @@ impl Sim {
             registering: [false; NODES],
             answered: 0,
             cutovers: 0,
+            small: 0,
+            large: 0,
+            passed: 0,
         };
         for at in 0..NODES {
             let view = Arc::clone(&sim.views[0]);
@@ -241,7 +257,7 @@ impl Sim {
         if from == to || !self.nodes[from].is_alive || is_present || !fits {
             return;
         }
-        let link = Arc::new(Link::new(id(to), record.incarnation));
+        let link = Arc::new(Link::with_large_bytes(id(to), record.incarnation, LARGE));
         for wire in self.wires.iter_mut().filter(|wire| wire.from == from && wire.to == to) {
             wire.is_superseded = true;
         }
@@ -251,6 +267,8 @@ impl Sim {
             to,
             link: Arc::clone(&link),
             frames: VecDeque::new(),
+            cut: None,
+            applied: Acknowledged::default(),
             answers: VecDeque::new(),
             is_superseded: false,
         });
@@ -267,21 +285,43 @@ impl Sim {
     fn send(&mut self, at: usize) {
         let wire = &mut self.wires[at];
         let speaking = self.views[self.nodes[wire.from].adopted].map.epoch;
-        if !wire.link.is_broken()
-            && let Some((last, bytes)) = wire.link.try_take()
+        if wire.link.is_broken() {
+            return;
+        }
+        if let Some((last, messages)) = wire.link.try_take() {
+            wire.frames.push_back((speaking, Lane::Small, last, messages.into_bytes()));
+            self.passed += usize::from(wire.cut.is_some());
+        } else if wire.cut.is_none()
+            && let Some((last, messages)) = wire.link.try_take_large()
         {
-            wire.frames.push_back((speaking, last, bytes.freeze()));
+            wire.cut = Some((speaking, Lane::Large, last, messages.into_bytes()));
+            self.say_something_else(at);
+        }
+    }
+
+    /// The link carries other partitions too.
+    fn say_something_else(&mut self, at: usize) {
+        let body = Body::Compare { question: 0 };
+        self.wires[at].link.append(&Message { partition: PARTITION + 1, era: Epoch(0), body });
+    }
+
+    /// The last piece of a large frame is sent.
+    fn send_last_piece(&mut self, at: usize) {
+        let wire = &mut self.wires[at];
+        if !wire.link.is_broken() {
+            wire.frames.extend(wire.cut.take());
         }
     }
 
     fn deliver(&mut self, at: usize) {
         let wire = &mut self.wires[at];
         let (from, to) = (wire.from, wire.to);
-        let Some((epoch, last, bytes)) = wire.frames.front().cloned() else { return };
+        let Some((epoch, lane, last, bytes)) = wire.frames.front().cloned() else { return };
         let view = Arc::clone(&self.views[self.nodes[to].routed]);
         let messages = || {
             let mut input = &bytes[..];
             std::iter::from_fn(move || (!input.is_empty()).then(|| message::decode(&mut input).unwrap()))
+                .filter(|message| message.partition == PARTITION)
         };
         if !wire.is_superseded
             && (view.map.epoch < epoch || messages().any(|message| message.era > view.map.epoch))
@@ -295,17 +335,24 @@ impl Sim {
         let (mut compared, mut garbage) = (Vec::new(), Garbage::default());
         for message in messages() {
             let partition = &mut self.nodes[to].partition;
-            match replica::receive(partition, id(to), id(from), view.row(PARTITION), &message, &mut garbage) {
+            let (row, source) = (view.row(PARTITION), Source::of(bytes.clone()));
+            match replica::receive(partition, id(to), id(from), row, &message, &source, &mut garbage) {
                 Ok(answer) => compared.extend(answer),
                 Err(_) => {
+                    let wire = &mut self.wires[at];
                     wire.frames.clear();
                     let link = Arc::clone(&wire.link);
                     return self.close(&link);
                 }
             }
         }
+        let wire = &mut self.wires[at];
+        match lane {
+            Lane::Small => (wire.applied.small, self.small) = (last, self.small + 1),
+            Lane::Large => (wire.applied.large, self.large) = (last, self.large + 1),
+        }
         if !wire.link.is_broken() {
-            wire.answers.push_back((last, compared));
+            wire.answers.push_back((wire.applied, compared));
         }
     }
 
@@ -335,10 +382,16 @@ impl Sim {
         if is_write {
             self.next_value += 1;
             let word = name(key);
-            let value = ValueRef::String(StringRef::Integer(self.next_value as i64));
+            // Padded, some are large.
+            let padded = format!("{:<width$}", self.next_value, width = LARGE);
+            let value = match self.random.random_range(0..4) {
+                0 => ValueRef::String(StringRef::Bytes(padded.as_bytes())),
+                _ => ValueRef::String(StringRef::Integer(self.next_value as i64)),
+            };
             let mut effects = Effects::new(primary.is_followed());
             effects.set(keyspace.place(&word), value, None);
-            keyspace.apply(&Effect::Set { key: &word, value, deadline_ms: None }, &mut Garbage::default());
+            let effect = Effect::Set { key: &word, value, deadline_ms: None };
+            keyspace.apply(&effect, &Source::none(), &mut Garbage::default());
             primary.replicate(PARTITION, &effects);
         }
         let value = value_of(keyspace, key);
@@ -432,7 +485,7 @@ impl Sim {
             }
         }
         for target in streamed {
-            primary.stream(PARTITION, &partition.keyspace, target, 1);
+            primary.stream(PARTITION, &mut partition.keyspace, target, 1);
         }
         if ready.is_empty() || node.proposing.is_some() {
             return;
@@ -678,10 +731,12 @@ impl Sim {
             (0..12, _) => self.execute(at, true),
             (12..18, _) => self.execute(at, false),
             (18..26, _) => self.settle(),
-            (26..36, Some(wire)) => self.send(wire),
+            (26..34, Some(wire)) => self.send(wire),
+            (34..36, Some(wire)) => self.send_last_piece(wire),
             (36..50, Some(wire)) => self.deliver(wire),
             (50..60, Some(wire)) => self.hear(wire),
-            (60..66, _) => self.look(at),
+            (60..62, Some(wire)) => self.say_something_else(wire),
+            (62..66, _) => self.look(at),
             (66..71, _) => self.propose(at),
             (71..74, _) => self.log(),
             (74..80, _) => self.adopt(at),
@@ -742,6 +797,7 @@ impl Sim {
             }
             for wire in (0..self.wires.len()).cycle().take(3 * self.wires.len()) {
                 self.send(wire);
+                self.send_last_piece(wire);
                 self.deliver(wire);
                 self.hear(wire);
             }
@@ -758,6 +814,7 @@ impl Sim {
         self.execute(primary, true);
         for wire in (0..self.wires.len()).cycle().take(3 * self.wires.len()) {
             self.send(wire);
+            self.send_last_piece(wire);
             self.deliver(wire);
             self.hear(wire);
         }
@@ -777,7 +834,7 @@ impl Sim {
 fn i2_acknowledged_writes_are_on_every_holder_under_random_faults() {
     let seeds: u64 = std::env::var("KORUM_TEST_SCHEDULES").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
     let first: u64 = std::env::var("KORUM_TEST_FIRST").ok().and_then(|it| it.parse().ok()).unwrap_or(0);
-    let (mut answered, mut cutovers) = (0, 0);
+    let mut counts = [0; 5];
     for seed in first..first + seeds {
         let run = std::panic::catch_unwind(|| {
             let mut sim = Sim::new(seed);
@@ -786,13 +843,16 @@ fn i2_acknowledged_writes_are_on_every_holder_under_random_faults() {
                 sim.check();
             }
             sim.rest();
-            (sim.answered, sim.cutovers)
+            [sim.answered, sim.cutovers, sim.small, sim.large, sim.passed]
         });
         let Ok(run) = run else { panic!("with seed {seed}") };
-        answered += run.0;
-        cutovers += run.1;
+        counts.iter_mut().zip(run).for_each(|(count, of_run)| *count += of_run);
     }
+    let [answered, cutovers, small, large, passed] = counts;
     println!("{seeds} schedules, {answered} answers, {cutovers} cutovers");
+    println!("{small} small frames, {large} large ones, {passed} small ones between their pieces");
     assert!(answered as u64 > 20 * seeds, "the schedules hardly answer anything: {answered}");
     assert!(cutovers as u64 > seeds, "the schedules hardly move anything: {cutovers}");
+    assert!(large as u64 > seeds, "the schedules hardly send anything large: {large}");
+    assert!(4 * passed as u64 > seeds, "hardly anything passes between pieces: {passed}");
 }

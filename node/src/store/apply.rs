@@ -6,15 +6,23 @@
 use korum_protocol::limits::BULK_BYTES_MAX;
 
 use super::entry::Entry;
-use super::garbage::Garbage;
+use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::keyspace::{Keyspace, Place};
-use super::value::{StringValue, Value};
+use super::source::Source;
+use super::value::{StringRef, StringValue, Value, ValueRef};
 use crate::replication::effect::Effect;
 
 impl Keyspace {
-    /// Does what a primary did. Deterministic: no clock, no chance, no limits of this node.
-    pub fn apply(&mut self, effect: &Effect<'_>, garbage: &mut Garbage) {
+    /// Does what a primary did. Deterministic: no clock, no chance, no limits of this node. Long strings that
+    /// `source` allows to keep are not copied.
+    pub fn apply(&mut self, effect: &Effect<'_>, source: &Source, garbage: &mut Garbage) {
         match *effect {
+            Effect::Set { key, value: ValueRef::String(StringRef::Bytes(bytes)), deadline_ms }
+                if bytes.len() >= LARGE_VALUE_BYTES =>
+            {
+                let value = Value::String(StringValue::Bytes(source.keep(bytes)));
+                self.put_value(self.place(key), value, deadline_ms, garbage);
+            }
             Effect::Set { key, value, deadline_ms } => {
                 self.put(self.place(key), value, deadline_ms, garbage);
             }

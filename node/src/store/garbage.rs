@@ -2,6 +2,8 @@
 //!
 //! For: handing large values to whoever drops them where nobody waits.
 
+use bytes::Bytes;
+
 use super::entry::Entry;
 use super::expiry::ExpiryIndex;
 use super::table::Table;
@@ -15,7 +17,16 @@ pub const LARGE_VALUE_BYTES: usize = 64 << 10;
 #[derive(Default, Debug)]
 pub struct Garbage {
     values: Vec<Value>,
+    buffers: Vec<Bytes>,
     tables: Vec<(Table, ExpiryIndex)>,
+}
+
+impl FromIterator<Bytes> for Garbage {
+    fn from_iter<T: IntoIterator<Item = Bytes>>(buffers: T) -> Self {
+        let mut garbage = Self::default();
+        buffers.into_iter().for_each(|buffer| garbage.add_buffer(buffer));
+        garbage
+    }
 }
 
 impl Garbage {
@@ -23,6 +34,13 @@ impl Garbage {
     pub fn add(&mut self, value: Value) {
         if value.heap_bytes() >= LARGE_VALUE_BYTES {
             self.values.push(value);
+        }
+    }
+
+    /// As [`Self::add`], for a buffer of which this may be the last holder.
+    pub fn add_buffer(&mut self, buffer: Bytes) {
+        if buffer.len() >= LARGE_VALUE_BYTES {
+            self.buffers.push(buffer);
         }
     }
 
@@ -43,12 +61,13 @@ impl Garbage {
     /// Moves everything out of `other`.
     pub fn absorb(&mut self, other: &mut Garbage) {
         self.values.append(&mut other.values);
+        self.buffers.append(&mut other.buffers);
         self.tables.append(&mut other.tables);
     }
 
     /// Nothing is kept: it need not be handed anywhere.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.tables.is_empty()
+        self.values.is_empty() && self.buffers.is_empty() && self.tables.is_empty()
     }
 }

@@ -5,9 +5,11 @@
 //! (`command::Call`, which records an effect for every change it makes here).
 //! Next: `scan` walks it, `stream` copies it, `random` picks from it.
 
+use bytes::Bytes;
+
 use super::entry::Entry;
 use super::expiry::ExpiryIndex;
-use super::garbage::Garbage;
+use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::position::HashPosition;
 use super::table::{Slot, Table};
 use super::value::{Value, ValueRef};
@@ -138,6 +140,22 @@ impl Keyspace {
         let result = change(entry.value_mut());
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
         Some(result)
+    }
+
+    /// A long string, to hold on to without copying it; `None` for any other.
+    pub fn share(&mut self, place: Place<'_>) -> Option<Bytes> {
+        let slot = self.table.find(place.position, place.key)?;
+        if self.table.get(slot).heap_bytes() < LARGE_VALUE_BYTES {
+            return None;
+        }
+        if let Some(shared) = self.table.get(slot).to_shared() {
+            return Some(shared);
+        }
+        // A string that was changed in place becomes one that is not changed any more.
+        self.change(place, |value| match value {
+            Value::String(string) => string.share(),
+        });
+        self.table.get(slot).to_shared()
     }
 
     /// Marks an access at a second of the caller's choice, as `RESTORE IDLETIME` does.

@@ -3,15 +3,15 @@
 //! For: writing a range of hash order as full states, and making a range equal to what was written.
 //! Not here: pace, order and the live effects between the pieces (`rebalance`, `replication`).
 
-use bytes::{Bytes, BytesMut};
 use hashbrown::HashTable;
+use korum_protocol::rope::Rope;
 
 use super::entry::Entry;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::keyspace::Keyspace;
 use super::position::{HashPosition, HashRange};
 use super::segment::SEGMENT_ENTRIES_MAX;
-use super::value::Value;
+use super::source::Source;
 use crate::replication::effect::{Effect, EffectError};
 
 /// What [`Keyspace::read_chunk`] has written.
@@ -26,46 +26,20 @@ pub struct Chunk {
 }
 
 impl Keyspace {
-    /// Appends the full state of the entries from `from` on to `out`, until `budget_bytes` are reached or
-    /// about a segment's worth was written; at least one position, so that a stream always progresses.
-    pub fn read_chunk(&self, from: HashPosition, budget_bytes: usize, out: &mut BytesMut) -> Chunk {
-        let start = out.len();
-        self.read_entries(from, HashPosition::END, budget_bytes, |entry| {
-            let (key, value, deadline_ms) = (entry.key(), entry.value(), entry.deadline_ms());
-            Effect::Set { key, value, deadline_ms }.encode(out);
-            out.len() - start
-        })
-    }
-
-    /// As [`Self::read_chunk`], in pieces whose concatenation is the chunk: large values are not copied but
-    /// shared, so that the time under the lock does not grow with them. Stays within one segment.
-    pub fn read_chunk_shared(&mut self, from: HashPosition, budget_bytes: usize) -> (Chunk, Vec<Bytes>) {
+    /// Appends the full state of the entries from `from` on to `out`, until `budget_bytes` are reached or the
+    /// segment of `from` ends; at least one position, so that a stream always progresses. Large values are not
+    /// copied but shared, so that the time under the lock does not grow with them.
+    pub fn read_chunk(&mut self, from: HashPosition, budget_bytes: usize, out: &mut Rope) -> Chunk {
         let until = self.share_large(from);
-        let mut pieces = Vec::new();
-        let (mut tail, mut bytes) = (BytesMut::new(), 0);
-        let chunk = self.read_entries(from, until, budget_bytes, |entry| {
+        let start = out.mark();
+        self.read_entries(from, until, budget_bytes, |entry| {
             let (key, value, deadline_ms) = (entry.key(), entry.value(), entry.deadline_ms());
-            let before = tail.len();
             match entry.to_shared() {
-                Some(shared) => {
-                    let mut behind = BytesMut::new();
-                    Effect::encode_around(key, shared.len(), deadline_ms, &mut tail, &mut behind);
-                    bytes += tail.len() - before + shared.len() + behind.len();
-                    pieces.push(tail.split().freeze());
-                    pieces.push(shared);
-                    tail = behind;
-                }
-                None => {
-                    Effect::Set { key, value, deadline_ms }.encode(&mut tail);
-                    bytes += tail.len() - before;
-                }
+                Some(shared) => Effect::encode_held(key, shared, deadline_ms, out),
+                None => Effect::Set { key, value, deadline_ms }.encode(out.copied_mut()),
             }
-            bytes
-        });
-        if !tail.is_empty() {
-            pieces.push(tail.freeze());
-        }
-        (chunk, pieces)
+            out.len_since(start)
+        })
     }
 
     /// Lets the large values of the segment of `from` be shared; returns where the segment ends.
@@ -77,9 +51,7 @@ impl Keyspace {
             .map(|entry| entry.key().into())
             .collect();
         for key in &large {
-            self.change(self.place(key), |value| match value {
-                Value::String(string) => drop(string.share()),
-            });
+            self.share(self.place(key));
         }
         range.until
     }
@@ -123,6 +95,7 @@ impl Keyspace {
         &mut self,
         range: HashRange,
         entries: &[u8],
+        source: &Source,
         garbage: &mut Garbage,
     ) -> Result<(), EffectError> {
         let mut kept: HashTable<(HashPosition, &[u8])> = HashTable::new();
@@ -158,7 +131,7 @@ impl Keyspace {
         }
         let mut input = entries;
         while !input.is_empty() {
-            self.apply(&Effect::decode(&mut input)?, garbage);
+            self.apply(&Effect::decode(&mut input)?, source, garbage);
         }
         Ok(())
     }

@@ -5,4 +5,5 @@
 
 pub mod frame;
 pub mod message;
+pub mod piece;
 pub mod wire;

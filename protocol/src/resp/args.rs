@@ -42,6 +42,27 @@ impl<'a> Args<'a> {
         self.ranges.iter().map(|range| &self.buffer[range.clone()])
     }
 
+    /// Bytes of all arguments.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.ranges.iter().map(ExactSizeIterator::len).sum()
+    }
+
+    /// Where the arguments stand in the buffer of the request.
+    #[must_use]
+    pub fn ranges(&self) -> &'a [Range<usize>] {
+        self.ranges
+    }
+
+    /// Other arguments in the same buffer.
+    #[must_use]
+    pub fn pick<'b>(&self, ranges: &'b [Range<usize>]) -> Args<'b>
+    where
+        'a: 'b,
+    {
+        Args { buffer: self.buffer, ranges }
+    }
+
     /// The arguments from `start` on (to treat `OBJECT ENCODING key` as `ENCODING key`).
     #[must_use]
     pub fn tail(&self, start: usize) -> Args<'a> {

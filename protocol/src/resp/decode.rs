@@ -237,15 +237,16 @@ impl Builder<'_> {
 pub fn encode_request(args: &[impl AsRef<[u8]>], out: &mut BytesMut) {
     let payload: usize = args.iter().map(|arg| arg.as_ref().len() + 16).sum();
     out.reserve(payload + 16);
-    put_header(b'*', args.len(), out);
+    encode_header(b'*', args.len(), out);
     for arg in args {
-        put_header(b'$', arg.as_ref().len(), out);
+        encode_header(b'$', arg.as_ref().len(), out);
         out.put_slice(arg.as_ref());
         out.put_slice(b"\r\n");
     }
 }
 
-fn put_header(kind: u8, number: usize, out: &mut BytesMut) {
+/// Appends the header of an array (`*`) or a bulk string (`$`).
+pub fn encode_header(kind: u8, number: usize, out: &mut BytesMut) {
     let mut digits = [0u8; 20];
     out.put_u8(kind);
     out.put_slice(decimal(number as i64, &mut digits));

@@ -3,7 +3,9 @@
 //! For: writing replies into a buffer with no value in between.
 //! Not here: decoding (`decode`), the texts of errors (`command` families).
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::rope::{HELD_BYTES_MIN, Held, Mark, Rope};
 
 /// Which RESP a connection speaks; `HELLO` changes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -18,13 +20,20 @@ pub enum ProtocolVersion {
 /// Appends replies to a buffer, in the connection's protocol version.
 pub struct ReplyWriter<'a> {
     out: &'a mut BytesMut,
+    /// Where long strings are held; without it they are copied.
+    held: Option<&'a mut Held>,
     version: ProtocolVersion,
 }
 
 impl<'a> ReplyWriter<'a> {
     /// A writer that appends to `out`.
     pub fn new(out: &'a mut BytesMut, version: ProtocolVersion) -> Self {
-        Self { out, version }
+        Self { out, held: None, version }
+    }
+
+    /// A writer that appends to `out`, and holds on to long strings that are handed over.
+    pub fn holding(out: &'a mut Rope, version: ProtocolVersion) -> Self {
+        Self { out: &mut out.bytes, held: Some(&mut out.held), version }
     }
 
     /// The version that this writer speaks.
@@ -33,15 +42,25 @@ impl<'a> ReplyWriter<'a> {
         self.version
     }
 
-    /// Bytes in the buffer, earlier replies included.
+    /// The present end of what was written.
     #[must_use]
-    pub fn written(&self) -> usize {
-        self.out.len()
+    pub fn mark(&self) -> Mark {
+        Mark { bytes: self.out.len(), strings: self.held.as_ref().map_or(0, |held| held.count()) }
     }
 
-    /// Takes back what was written since the buffer had `length` bytes.
-    pub fn take_back(&mut self, length: usize) {
-        self.out.truncate(length);
+    /// Bytes written after a mark.
+    #[must_use]
+    pub fn written_since(&self, mark: Mark) -> usize {
+        let held = self.held.as_ref().map_or(0, |held| held.total_since(mark));
+        self.out.len() - mark.bytes + held
+    }
+
+    /// Takes back what was written after a mark.
+    pub fn take_back(&mut self, mark: Mark) {
+        self.out.truncate(mark.bytes);
+        if let Some(held) = &mut self.held {
+            held.truncate(mark.strings);
+        }
     }
 
     fn is_resp3(&self) -> bool {
@@ -95,6 +114,21 @@ impl<'a> ReplyWriter<'a> {
         self.header(b'$', bytes.len() as i64);
         self.out.reserve(bytes.len() + 2);
         self.out.put_slice(bytes);
+        self.out.put_slice(b"\r\n");
+    }
+
+    /// As [`Self::bulk`], for a string that can be held on to: a long one is not copied.
+    pub fn bulk_held(&mut self, string: &Bytes) {
+        let Some(held) = self.held.as_mut().filter(|_| string.len() >= HELD_BYTES_MIN) else {
+            return self.bulk(string);
+        };
+        let mut digits = [0u8; 20];
+        let text = decimal(string.len() as i64, &mut digits);
+        self.out.reserve(text.len() + 5);
+        self.out.put_u8(b'$');
+        self.out.put_slice(text);
+        self.out.put_slice(b"\r\n");
+        held.push(self.out.len(), string.clone());
         self.out.put_slice(b"\r\n");
     }
 

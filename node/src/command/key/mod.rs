@@ -105,6 +105,7 @@ pub fn copy(call: &mut Call<'_>) {
         if source.key == target.key {
             return Err("ERR source and destination objects are the same".into());
         }
+        call.keyspace.share(source);
         let copy = call.read(source).map(|entry| (entry.to_value(), entry.deadline_ms()));
         let copied = match copy {
             Some((value, deadline)) if replace || call.look(target).is_none() => {

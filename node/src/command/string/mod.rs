@@ -6,7 +6,9 @@
 use korum_protocol::limits::BULK_BYTES_MAX;
 
 use super::args::{integer, invalid_expire, is, wrong_number};
-use super::{Call, SYNTAX_ERROR, Stop, reply_string};
+use korum_protocol::rope::HELD_BYTES_MIN;
+
+use super::{Call, SYNTAX_ERROR, Stop, reply_long_string, reply_string};
 use crate::store::ValueRef;
 
 pub mod float;
@@ -110,9 +112,15 @@ impl<'a> Options<'a> {
 fn reply_get(call: &mut Call<'_>) -> Result<(), Stop> {
     let place = call.place(1);
     // Not `call.read_string`: the reply is written while the string is borrowed.
-    match call.looks.read(call.keyspace, place, call.now_ms, call.effects) {
-        Some(entry) => reply_string(&mut call.reply, super::string_of(entry.value())?),
-        None => call.reply.null(),
+    let Some(entry) = call.looks.read(call.keyspace, place, call.now_ms, call.effects) else {
+        call.reply.null();
+        return Ok(());
+    };
+    let string = super::string_of(entry.value())?;
+    if string.len() < HELD_BYTES_MIN {
+        reply_string(&mut call.reply, string);
+    } else {
+        reply_long_string(call, place);
     }
     Ok(())
 }
@@ -228,17 +236,20 @@ pub const REPLY_TOO_LARGE: &str = "ERR the reply is too large; ask for fewer key
 
 /// `MGET key …`: keys of other types answer null.
 pub fn mget(call: &mut Call<'_>) {
-    let start = call.reply.written();
+    let start = call.reply.mark();
     call.reply.array(call.args.len() - 1);
     for index in 1..call.args.len() {
         // It must fit in a frame between nodes, and in memory, however often a key is named.
-        if call.reply.written() - start > BULK_BYTES_MAX {
+        if call.reply.written_since(start) > BULK_BYTES_MAX {
             call.reply.take_back(start);
             return call.reply.error(REPLY_TOO_LARGE);
         }
         let place = call.place(index);
         match call.looks.read(call.keyspace, place, call.now_ms, call.effects).map(|entry| entry.value()) {
-            Some(ValueRef::String(string)) => reply_string(&mut call.reply, string),
+            Some(ValueRef::String(string)) if string.len() < HELD_BYTES_MIN => {
+                reply_string(&mut call.reply, string);
+            }
+            Some(ValueRef::String(_)) => reply_long_string(call, place),
             None => call.reply.null(),
         }
     }

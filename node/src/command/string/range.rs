@@ -1,6 +1,9 @@
 //! Parts of strings.
 
+use std::ops::Range;
+
 use korum_protocol::limits::BULK_BYTES_MAX;
+use korum_protocol::rope::HELD_BYTES_MIN;
 
 use crate::command::args::integer;
 use crate::command::{Call, Stop};
@@ -28,7 +31,7 @@ pub fn append(call: &mut Call<'_>) {
                 check_length(len, tail.len())?;
                 call.keyspace.tick(seconds(call.now_ms));
                 call.keyspace.append(place, tail);
-                call.effects.append(place, tail);
+                call.effects.append(place, tail, call.source);
                 len + tail.len()
             }
         };
@@ -54,7 +57,12 @@ pub fn getrange(call: &mut Call<'_>) {
         let entry = call.looks.read(call.keyspace, place, call.now_ms, call.effects);
         let string = entry.map(|entry| crate::command::string_of(entry.value())).transpose()?;
         let bytes = string.map(|string| string.bytes()).unwrap_or_default();
-        call.reply.bulk(part(&bytes, start, end));
+        let range = part(bytes.len(), start, end);
+        if range.len() < HELD_BYTES_MIN {
+            call.reply.bulk(&bytes[range]);
+        } else if let Some(shared) = call.keyspace.share(place) {
+            call.reply.bulk_held(&shared.slice(range));
+        }
         Ok(())
     });
 }
@@ -64,14 +72,14 @@ pub fn substr(call: &mut Call<'_>) {
     getrange(call);
 }
 
-fn part(bytes: &[u8], start: i64, end: i64) -> &[u8] {
+fn part(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
-        return &[];
+        return 0..0;
     }
-    let len = bytes.len() as i64;
+    let len = len as i64;
     let from_front = |index: i64| if index < 0 { (len + index).max(0) } else { index };
     let (start, end) = (from_front(start), from_front(end).min(len - 1));
-    if start > end { &[] } else { &bytes[start as usize..=end as usize] }
+    if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
 
 /// `SETRANGE key offset value`
@@ -87,7 +95,7 @@ pub fn setrange(call: &mut Call<'_>) {
         check_length(offset, bytes.len())?;
         call.keyspace.tick(seconds(call.now_ms));
         call.keyspace.overwrite(place, offset, bytes);
-        call.effects.overwrite(place, offset, bytes);
+        call.effects.overwrite(place, offset, bytes, call.source);
         call.reply.integer(len.max(offset + bytes.len()) as i64);
         Ok(())
     });
@@ -112,8 +120,8 @@ mod tests {
             (i64::MIN, i64::MAX, "This is a string"),
             (i64::MAX, i64::MIN, ""),
         ] {
-            assert_eq!(part(text, start, end), expected.as_bytes(), "{start} {end}");
+            assert_eq!(&text[part(text.len(), start, end)], expected.as_bytes(), "{start} {end}");
         }
-        assert_eq!(part(b"", 0, -1), b"");
+        assert_eq!(part(0, 0, -1), 0..0);
     }
 }

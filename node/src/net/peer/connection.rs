@@ -1,10 +1,11 @@
 //! Frames on a socket.
 //!
-//! For: reading whole, checked frames and writing many with few system calls.
+//! For: reading whole, checked frames, those that arrive in pieces too, and writing many with few system calls.
 //! Not here: what is in them. The form of a frame is `protocol::peer::frame`.
 
 use bytes::{Bytes, BytesMut};
 use korum_protocol::peer::frame::{self, HEADER_BYTES, Header};
+use korum_protocol::peer::piece::{Assembly, PIECE};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::PeerError;
@@ -22,7 +23,8 @@ const DIRECT_BYTES: usize = 16 << 10;
 pub struct Frame {
     /// What the body is.
     pub kind: u8,
-    /// The body; shares the read buffer, so one that is kept for long should be copied.
+    /// The body. One that arrived in pieces is an allocation of its own; any other shares the read buffer, so it
+    /// should be copied if it is kept for long.
     pub body: Bytes,
 }
 
@@ -33,6 +35,7 @@ pub struct FrameReader {
     buffer: BytesMut,
     limit: usize,
     header: Option<Header>,
+    assembly: Assembly,
 }
 
 impl FrameReader {
@@ -61,7 +64,7 @@ impl FrameReader {
                 self.buffer.reserve(missing.max(READ_BYTES));
             }
             if self.socket.read_buf(&mut self.buffer).await? == 0 {
-                let between = self.header.is_none() && self.buffer.is_empty();
+                let between = self.header.is_none() && self.buffer.is_empty() && self.assembly.is_empty();
                 return if between { Ok(None) } else { Err(PeerError::Truncated) };
             }
         }
@@ -72,6 +75,18 @@ impl FrameReader {
     /// # Errors
     /// As [`FrameReader::read`].
     pub fn buffered(&mut self) -> Result<Option<Frame>, PeerError> {
+        while let Some(frame) = self.buffered_part()? {
+            if frame.kind != PIECE {
+                return Ok(Some(frame));
+            }
+            if let Some((kind, body)) = self.assembly.add(&frame.body, self.limit)? {
+                return Ok(Some(Frame { kind, body }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn buffered_part(&mut self) -> Result<Option<Frame>, PeerError> {
         if self.header.is_none() {
             self.header = frame::parse_header(&self.buffer, self.limit)?;
             if self.header.is_some() {
@@ -93,6 +108,7 @@ impl FrameReader {
         let mut byte = [0];
         self.header.is_none()
             && self.buffer.is_empty()
+            && self.assembly.is_empty()
             && matches!(self.socket.try_read(&mut byte), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
     }
 }
@@ -177,11 +193,11 @@ pub(super) fn rebind(
     reader: FrameReader,
     writer: FrameWriter,
 ) -> std::io::Result<(FrameReader, FrameWriter)> {
-    let FrameReader { socket, buffer, limit, header } = reader;
+    let FrameReader { socket, buffer, limit, header, assembly } = reader;
     let stream = socket.reunite(writer.socket).map_err(std::io::Error::other)?;
     let (reading, writing) = TcpStream::from_std(stream.into_std()?)?.into_split();
     Ok((
-        FrameReader { socket: reading, buffer, limit, header },
+        FrameReader { socket: reading, buffer, limit, header, assembly },
         FrameWriter { socket: writing, buffer: writer.buffer },
     ))
 }
@@ -190,7 +206,13 @@ pub(super) fn rebind(
 pub(super) fn split(stream: TcpStream, limit: usize) -> (FrameReader, FrameWriter) {
     let (reader, writer) = stream.into_split();
     (
-        FrameReader { socket: reader, buffer: BytesMut::new(), limit, header: None },
+        FrameReader {
+            socket: reader,
+            buffer: BytesMut::new(),
+            limit,
+            header: None,
+            assembly: Assembly::default(),
+        },
         FrameWriter { socket: writer, buffer: BytesMut::new() },
     )
 }

@@ -6,6 +6,7 @@
 
 mod backoff;
 mod connection;
+mod cut;
 mod dial;
 mod handshake;
 mod rpc;
@@ -20,8 +21,10 @@ use bytes::Bytes;
 use korum_protocol::id::{ClusterId, Incarnation, NodeId};
 use korum_protocol::peer::frame::FrameError;
 use korum_protocol::peer::message::Rejection;
+use korum_protocol::peer::piece::PieceError;
 
 pub use connection::{Frame, FrameReader, FrameWriter};
+pub use cut::Cutter;
 pub use dial::{DialError, dial};
 pub use handshake::accept;
 pub use korum_protocol::peer::message::Purpose;
@@ -139,6 +142,9 @@ pub enum PeerError {
     /// Something arrived that is no frame.
     #[error(transparent)]
     Frame(#[from] FrameError),
+    /// A piece of a frame arrived that does not fit.
+    #[error(transparent)]
+    Piece(#[from] PieceError),
     /// A frame arrived that does not belong there.
     #[error("the peer broke the protocol: {0}")]
     Protocol(String),

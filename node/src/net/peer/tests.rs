@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use korum_protocol::id::{ClusterId, Incarnation, NodeId};
+use korum_protocol::peer::piece::{self, PIECE_BYTES};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::*;
@@ -132,6 +133,71 @@ async fn garbage_on_the_peer_port_ends_that_connection_only() {
         let (accepted, _) = listener.accept().await.unwrap();
         stream.write_all(garbage).await.unwrap();
         assert!(accept(&b, accepted).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn large_frames_share_the_connection_and_small_ones_pass_them() {
+    let (a, b) = (local(1, Some(9), None), local(2, Some(9), None));
+    let (dialed, accepted) = meet(&a, b, Some(NodeId(2)), Purpose::Forward).await;
+    let (mut left, (mut right, _)) = (dialed.unwrap(), accepted.unwrap());
+    let body = |kind: u8, size: usize| Bytes::from((0..size).map(|at| at as u8 ^ kind).collect::<Vec<u8>>());
+    let large = [(1, 5 * PIECE_BYTES + 1), (2, PIECE_BYTES + 1), (3, PIECE_BYTES), (4, 2 * PIECE_BYTES)];
+    let sender = tokio::spawn(async move {
+        let mut cutter = Cutter::new(2);
+        for (kind, size) in large {
+            // However a body lies in memory.
+            let mut bytes = body(kind, size);
+            let (first, second) = (bytes.split_to(size / 3), bytes.split_to(7));
+            cutter.add(kind, [first, second, bytes].into());
+        }
+        while !cutter.is_empty() {
+            cutter.write_piece(&mut left.writer).await.unwrap();
+            left.writer.write(9, b"small").await.unwrap();
+        }
+        assert_eq!(cutter.pending_bytes(), 0);
+        left.writer.close().await.unwrap();
+    });
+    let (mut kinds, mut passed) = (Vec::new(), 0);
+    while let Some(frame) = right.reader.read().await.unwrap() {
+        if frame.kind == 9 {
+            passed += 1;
+            continue;
+        }
+        let (_, size) = large[usize::from(frame.kind) - 1];
+        assert!(frame.body == body(frame.kind, size), "kind {}", frame.kind);
+        kinds.push(frame.kind);
+    }
+    assert_eq!((kinds, passed), (vec![2, 3, 4, 1], 11), "short ones do not wait for the long one");
+    sender.await.unwrap();
+}
+
+#[tokio::test]
+async fn pieces_that_never_end_or_do_not_fit_end_the_connection() {
+    let huge = u32::try_from(korum_protocol::limits::DATA_FRAME_BYTES_MAX + 1).unwrap();
+    let begun = piece::head(0, 1, 1000, 0);
+    for (pieces, is_over) in [
+        (vec![(piece::head(0, 1, huge, 0), 1)], true),
+        (vec![(begun, 1), (piece::head(1, 1, huge - 1, 0), 1)], true),
+        (vec![(begun, 1), (piece::head(0, 1, 1000, 2), 1)], true),
+        (vec![(begun, 1001)], true),
+        (vec![(begun, 0)], true),
+        (vec![(begun, 1)], false),
+    ] {
+        let (a, b) = (local(1, Some(9), None), local(2, Some(9), None));
+        let (dialed, accepted) = meet(&a, b, Some(NodeId(2)), Purpose::Forward).await;
+        let (mut left, (mut right, _)) = (dialed.unwrap(), accepted.unwrap());
+        for (head, size) in &pieces {
+            left.writer.write_parts(piece::PIECE, &[head, &vec![0; *size]]).await.unwrap();
+        }
+        left.writer.close().await.unwrap();
+        let read = right.reader.read().await;
+        let expected = if is_over {
+            matches!(read, Err(PeerError::Piece(_)))
+        } else {
+            matches!(read, Err(PeerError::Truncated))
+        };
+        assert!(expected, "{pieces:?}: {read:?}");
     }
 }
 

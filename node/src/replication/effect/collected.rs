@@ -2,20 +2,21 @@
 //!
 //! For: what a command hands to replication: bytes, count, and what was removed.
 
-use bytes::BytesMut;
+use bytes::Bytes;
+use korum_protocol::rope::{HELD_BYTES_MIN, Mark, Rope};
 use smallvec::SmallVec;
 
 use super::Effect;
 use crate::store::garbage::Garbage;
 use crate::store::keyspace::Place;
-use crate::store::{HashPosition, ValueRef};
+use crate::store::{HashPosition, Source, ValueRef};
 
 /// Where one collected effect ends, and whom it is about.
 #[derive(Clone, Copy, Debug)]
 struct Item {
     /// `None`: all keys.
     position: Option<HashPosition>,
-    end: usize,
+    end: Mark,
 }
 
 /// The effects of one command, in order, and what it removed.
@@ -24,7 +25,7 @@ pub struct Effects {
     recording: bool,
     read_only: bool,
     count: usize,
-    bytes: BytesMut,
+    rope: Rope,
     items: SmallVec<[Item; 2]>,
     garbage: Garbage,
 }
@@ -62,24 +63,24 @@ impl Effects {
 
     /// The bytes of all effects, one after the other; empty unless recording.
     #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    pub fn rope(&self) -> &Rope {
+        &self.rope
     }
 
     /// Each effect's bytes and the position that it touches (`None`: all); empty unless recording.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<HashPosition>, &[u8])> {
-        let mut start = 0;
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<HashPosition>, Rope)> {
+        let mut start = Mark::default();
         self.items.iter().map(move |item| {
-            let bytes = &self.bytes[start..item.end];
+            let part = self.rope.part(start, item.end);
             start = item.end;
-            (item.position, bytes)
+            (item.position, part)
         })
     }
 
     /// Forgets all effects; garbage stays until it is taken.
     pub fn clear(&mut self) {
         self.count = 0;
-        self.bytes.clear();
+        self.rope.clear();
         self.items.clear();
     }
 
@@ -99,14 +100,29 @@ impl Effects {
         debug_assert!(!self.read_only, "a command that reads has written");
         self.count += 1;
         if self.recording {
-            effect.encode(&mut self.bytes);
-            self.items.push(Item { position, end: self.bytes.len() });
+            effect.encode(self.rope.copied_mut());
+            self.items.push(Item { position, end: self.rope.mark() });
         }
     }
 
     /// The key has this value and deadline now.
     pub fn set(&mut self, place: Place<'_>, value: ValueRef<'_>, deadline_ms: Option<u64>) {
         self.push(Some(place.position), &Effect::Set { key: place.key, value, deadline_ms });
+    }
+
+    /// As [`Self::push`], for what holds on to a long string.
+    fn push_held(&mut self, place: Place<'_>, encode: impl FnOnce(&mut Rope)) {
+        debug_assert!(!self.read_only, "a command that reads has written");
+        self.count += 1;
+        if self.recording {
+            encode(&mut self.rope);
+            self.items.push(Item { position: Some(place.position), end: self.rope.mark() });
+        }
+    }
+
+    /// As [`Self::set`], for a string that is held on to.
+    pub fn set_held(&mut self, place: Place<'_>, string: Bytes, deadline_ms: Option<u64>) {
+        self.push_held(place, |out| Effect::encode_held(place.key, string, deadline_ms, out));
     }
 
     /// The key is gone.
@@ -120,13 +136,19 @@ impl Effects {
     }
 
     /// A string has grown by `tail`.
-    pub fn append(&mut self, place: Place<'_>, tail: &[u8]) {
-        self.push(Some(place.position), &Effect::Append { key: place.key, tail });
+    pub fn append(&mut self, place: Place<'_>, tail: &[u8], source: &Source) {
+        if tail.len() < HELD_BYTES_MIN {
+            return self.push(Some(place.position), &Effect::Append { key: place.key, tail });
+        }
+        self.push_held(place, |out| Effect::encode_part(place.key, None, source.keep(tail), out));
     }
 
     /// A part of a string was written over.
-    pub fn overwrite(&mut self, place: Place<'_>, offset: usize, bytes: &[u8]) {
-        self.push(Some(place.position), &Effect::Overwrite { key: place.key, offset, bytes });
+    pub fn overwrite(&mut self, place: Place<'_>, offset: usize, bytes: &[u8], source: &Source) {
+        if bytes.len() < HELD_BYTES_MIN {
+            return self.push(Some(place.position), &Effect::Overwrite { key: place.key, offset, bytes });
+        }
+        self.push_held(place, |out| Effect::encode_part(place.key, Some(offset), source.keep(bytes), out));
     }
 
     /// All keys are gone.

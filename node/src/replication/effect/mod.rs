@@ -14,7 +14,8 @@
 //! ```
 //! New types of values get new type bytes; a node that meets one it does not know refuses the frame.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use korum_protocol::rope::Rope;
 
 use crate::store::ValueRef;
 use codec::{
@@ -129,19 +130,24 @@ impl<'a> Effect<'a> {
         }
     }
 
-    /// Writes a `Set` of a long string without the string itself: what goes before it, and behind.
-    pub fn encode_around(
-        key: &[u8],
-        length: usize,
-        deadline_ms: Option<u64>,
-        before: &mut BytesMut,
-        behind: &mut BytesMut,
-    ) {
-        put_key(before, if deadline_ms.is_some() { SET_UNTIL } else { SET }, key);
-        codec::put_string_head(before, length);
+    /// Appends a `Set` of a string that is held on to, if it is long, instead of being copied.
+    pub fn encode_held(key: &[u8], string: Bytes, deadline_ms: Option<u64>, out: &mut Rope) {
+        put_key(out.copied_mut(), if deadline_ms.is_some() { SET_UNTIL } else { SET }, key);
+        codec::put_string_head(out.copied_mut(), string.len());
+        out.push(string);
         if let Some(deadline) = deadline_ms {
-            put_varint(behind, deadline);
+            put_varint(out.copied_mut(), deadline);
         }
+    }
+
+    /// Appends an `Append` or `Overwrite` whose long string is held on to.
+    fn encode_part(key: &[u8], offset: Option<usize>, string: Bytes, out: &mut Rope) {
+        put_key(out.copied_mut(), if offset.is_some() { OVERWRITE } else { APPEND }, key);
+        if let Some(offset) = offset {
+            put_varint(out.copied_mut(), offset as u64);
+        }
+        put_varint(out.copied_mut(), string.len() as u64);
+        out.push(string);
     }
 
     /// Takes one effect from the front of `input`; after an error `input` stands anywhere.
@@ -254,11 +260,11 @@ mod tests {
             assert_eq!(effects.count(), 2);
             assert_eq!(effects.iter().len(), if recording { 2 } else { 0 });
             if recording {
-                let all: Vec<_> = effects.iter().map(|(position, bytes)| (position, bytes.len())).collect();
+                let all: Vec<_> = effects.iter().map(|(position, part)| (position, part.len())).collect();
                 assert_eq!(all, [(Some(HashPosition::START), 3), (None, 1)]);
             }
             effects.clear();
-            assert_eq!((effects.count(), effects.bytes().len()), (0, 0));
+            assert_eq!((effects.count(), effects.rope().len()), (0, 0));
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use bytes::BytesMut;
+use korum_protocol::rope::Rope;
 use proptest::prelude::*;
 
 use super::segment::SEGMENT_ENTRIES_MAX;
-use super::{Garbage, HashPosition, HashRange, Keyspace, StringRef, Value, ValueRef};
+use super::{Garbage, HashPosition, HashRange, Keyspace, Source, StringRef, Value, ValueRef};
 use crate::replication::effect::{Effect, EffectError, Effects};
 
 mod entry;
@@ -141,7 +141,7 @@ proptest! {
         let mut model = Content::new();
         for write in &writes {
             write.effects(|effect| {
-                keyspace.apply(&effect, &mut Garbage::default());
+                keyspace.apply(&effect, &Source::none(), &mut Garbage::default());
                 model_apply(&mut model, effect);
             });
             keyspace.check();
@@ -168,32 +168,26 @@ proptest! {
         stale in proptest::collection::vec(write(), 0..10),
         during in proptest::collection::vec((write(), 0..5usize), 0..30),
         budget in 0..20_000usize,
-        shared: bool,
     ) {
         let mut primary = Keyspace::new(SEED);
         let mut target = Keyspace::new(SEED);
         for write in &before {
-            write.effects(|effect| primary.apply(&effect, &mut Garbage::default()));
+            write.effects(|effect| primary.apply(&effect, &Source::none(), &mut Garbage::default()));
         }
         // What the target still holds from former times.
         for write in &stale {
-            write.effects(|effect| target.apply(&effect, &mut Garbage::default()));
+            write.effects(|effect| target.apply(&effect, &Source::none(), &mut Garbage::default()));
         }
         let mut done = HashPosition::START;
         let mut at = Some(HashPosition::START);
         let mut during = during.into_iter();
         while let Some(from) = at {
-            let mut bytes = BytesMut::new();
-            let chunk = if shared {
-                let (chunk, pieces) = primary.read_chunk_shared(from, budget);
-                primary.check();
-                pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
-                chunk
-            } else {
-                primary.read_chunk(from, budget, &mut bytes)
-            };
+            let mut bytes = Rope::new();
+            let chunk = primary.read_chunk(from, budget, &mut bytes);
+            primary.check();
+            let bytes = bytes.into_bytes();
             prop_assert_eq!(chunk.range.from, from);
-            target.apply_chunk(chunk.range, &bytes, &mut Garbage::default()).unwrap();
+            target.apply_chunk(chunk.range, &bytes, &Source::of(bytes.clone()), &mut Garbage::default()).unwrap();
             target.check();
             at = chunk.next;
             done = chunk.range.until;
@@ -201,9 +195,9 @@ proptest! {
             if let Some((write, times)) = during.next() {
                 for _ in 0..times {
                     write.effects(|effect| {
-                        primary.apply(&effect, &mut Garbage::default());
+                        primary.apply(&effect, &Source::none(), &mut Garbage::default());
                         if effect.key().is_none_or(|key| primary.hash_position(key) < done) {
-                            target.apply(&effect, &mut Garbage::default());
+                            target.apply(&effect, &Source::none(), &mut Garbage::default());
                         }
                     });
                 }
@@ -249,7 +243,7 @@ proptest! {
     fn any_bytes_as_a_chunk_change_nothing_or_are_a_chunk(bytes: Vec<u8>) {
         let mut keyspace = filled(10);
         let before = content(&keyspace);
-        if keyspace.apply_chunk(HashRange::ALL, &bytes, &mut Garbage::default()).is_err() {
+        if keyspace.apply_chunk(HashRange::ALL, &bytes, &Source::none(), &mut Garbage::default()).is_err() {
             prop_assert_eq!(content(&keyspace), before);
         }
         keyspace.check();
@@ -258,11 +252,11 @@ proptest! {
 
 #[test]
 fn a_chunk_is_cut_by_its_budget_and_always_progresses() {
-    let keyspace = filled(3000);
+    let mut keyspace = filled(3000);
     for budget in [0, 1, 1000, usize::MAX] {
         let (mut at, mut entries, mut chunks) = (Some(HashPosition::START), 0, 0);
         while let Some(from) = at {
-            let mut bytes = BytesMut::new();
+            let mut bytes = Rope::new();
             let chunk = keyspace.read_chunk(from, budget, &mut bytes);
             assert!(chunk.range.until > from);
             assert!(bytes.len() <= budget.max(1).saturating_add(40));
@@ -272,21 +266,27 @@ fn a_chunk_is_cut_by_its_budget_and_always_progresses() {
         assert_eq!(entries, 3000);
         assert!(chunks >= 3);
     }
-    let empty = Keyspace::new(SEED).read_chunk(HashPosition::START, 100, &mut BytesMut::new());
+    let empty = Keyspace::new(SEED).read_chunk(HashPosition::START, 100, &mut Rope::new());
     assert_eq!((empty.range, empty.entries, empty.next), (HashRange::ALL, 0, None));
 }
 
 #[test]
 fn a_chunk_with_a_key_of_another_range_is_refused() {
     let mut keyspace = filled(10);
-    let mut bytes = BytesMut::new();
+    let mut bytes = Rope::new();
     keyspace.read_chunk(HashPosition::START, usize::MAX, &mut bytes);
     let range = HashRange { from: HashPosition::START, until: HashPosition::new(1) };
     let garbage = &mut Garbage::default();
-    assert_eq!(keyspace.apply_chunk(range, &bytes, garbage), Err(EffectError::NotOfChunk));
+    assert_eq!(
+        keyspace.apply_chunk(range, &bytes.flat(), &Source::none(), garbage),
+        Err(EffectError::NotOfChunk)
+    );
     bytes.clear();
-    Effect::Clear.encode(&mut bytes);
-    assert_eq!(keyspace.apply_chunk(HashRange::ALL, &bytes, garbage), Err(EffectError::NotOfChunk));
+    Effect::Clear.encode(bytes.copied_mut());
+    assert_eq!(
+        keyspace.apply_chunk(HashRange::ALL, &bytes.flat(), &Source::none(), garbage),
+        Err(EffectError::NotOfChunk)
+    );
     assert_eq!(keyspace.len(), 10);
 }
 
@@ -320,7 +320,7 @@ fn expired_keys_are_hidden_at_once_and_removed_by_a_read() {
     assert!(keyspace.read(place, 4, &mut effects).is_none());
     assert!(!keyspace.contains(b"key:3"));
     assert_eq!(effects.count(), 1);
-    assert_eq!(Effect::decode(&mut effects.bytes()), Ok(Effect::Delete { key: b"key:3" }));
+    assert_eq!(Effect::decode(&mut effects.rope().copied()), Ok(Effect::Delete { key: b"key:3" }));
     keyspace.check();
 }
 
@@ -328,7 +328,11 @@ fn expired_keys_are_hidden_at_once_and_removed_by_a_read() {
 fn an_overwrite_past_the_longest_string_is_ignored() {
     let mut keyspace = Keyspace::new(SEED);
     for offset in [usize::MAX, 512 << 20] {
-        keyspace.apply(&Effect::Overwrite { key: b"k", offset, bytes: b"x" }, &mut Garbage::default());
+        keyspace.apply(
+            &Effect::Overwrite { key: b"k", offset, bytes: b"x" },
+            &Source::none(),
+            &mut Garbage::default(),
+        );
     }
     assert!(keyspace.is_empty());
 }
