@@ -69,6 +69,8 @@ pub struct Node {
     pub stats: Stats,
     /// Asks the process to end.
     pub shutdown: watch::Sender<bool>,
+    /// True when others serve what this node served: connections on which peers forward end in good order.
+    pub departure: watch::Sender<bool>,
 }
 
 impl Node {
@@ -112,6 +114,7 @@ impl Node {
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
             run_id: random().next_u64(),
             shutdown: watch::channel(false).0,
+            departure: watch::channel(false).0,
             config,
             clock,
             cluster,

@@ -165,6 +165,8 @@ async fn live(
         Stop::AgreementEnded(reason) => Err(ServerError::AgreementEnded(reason)),
     };
     if outcome.is_ok() {
+        node.departure.send_replace(true);
+        let _ = timeout(CLOSE_WAIT, node.departure.closed()).await;
         close_clients(&node).await;
         cluster.shutdown().await;
     }

@@ -7,6 +7,8 @@
 //! request  id u64 | caller u8 | requests, as RESP           (any number, one after the other)
 //! reply    id u64 | first u32 | (status u8 | length u32 | reply)*     (for each request from the first on; in
 //!                                                                     several frames when it is much)
+//! goodbye  (nothing)                        (the last frame of a node that leaves: what it has not answered by
+//!                                           now it has not executed, and it can be sent elsewhere)
 //! ```
 //! A frame that is longer than a piece is cut, and small ones pass it; so the frames of one batch may arrive in any
 //! order, and a batch whose order matters waits for the answers of what must come first.
@@ -34,6 +36,8 @@ use crate::store::{Garbage, Source};
 const REQUESTS: u8 = 1;
 /// Frame kind: replies.
 const REPLIES: u8 = 2;
+/// Frame kind: all that is answered was answered.
+const GOODBYE: u8 = 3;
 /// Unsent bytes at which a peer's connection takes no more: the batch waits and tries again.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
 /// Batches that one peer may have waiting here for acknowledgements.
@@ -68,7 +72,7 @@ pub enum Answer {
 /// Why there are no answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForwardError {
-    /// Nothing was sent.
+    /// Nothing was sent, or the other node said that it has not executed it.
     NotSent,
     /// It was sent, and the connection broke or time ran out.
     Unknown,
@@ -148,6 +152,14 @@ impl Channel {
         let (_, body) = state.unsent.pop_front()?;
         state.unsent_bytes -= body.len();
         Some(body)
+    }
+
+    /// The peer has executed nothing of what it has not answered.
+    fn hand_back(&self) {
+        let mut state = self.state();
+        for (_, waiting) in state.waiting.drain() {
+            let _ = waiting.sender.send(Err(ForwardError::NotSent));
+        }
     }
 
     fn close(&self) {
@@ -285,6 +297,10 @@ async fn write_piece(
 
 async fn read_replies(channel: &Channel, reader: &mut FrameReader) -> Result<(), String> {
     while let Some(frame) = reader.read().await.map_err(|error| error.to_string())? {
+        if frame.kind == GOODBYE {
+            channel.hand_back();
+            return Ok(());
+        }
         let mut body = frame.body;
         let id = body.try_get_u64().map_err(|error| error.to_string())?;
         let first = body.try_get_u32().map_err(|error| error.to_string())? as usize;
@@ -364,11 +380,20 @@ fn encode_answers(id: u64, answers: &[Answer]) -> Vec<Rope> {
 /// Serves the other end: runs what peers forward, and answers each batch as soon as it is settled.
 pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
     let PeerConnection { mut reader, mut writer, peer } = connection;
+    let served = Arc::clone(&node);
     let (replies, outgoing) = tokio::sync::mpsc::channel::<Rope>(WAITING_MAX);
     let permits = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
-    let read = async {
+    let mut departure = node.departure.subscribe();
+    // Moves `replies`, so that the writer ends when everything was answered.
+    let read = async move {
         let mut spare: Option<Batch> = None;
-        while let Some(frame) = reader.read().await.map_err(|error| error.to_string())? {
+        loop {
+            let frame = tokio::select! {
+                biased;
+                _ = departure.wait_for(|&departs| departs) => break,
+                frame = reader.read() => frame.map_err(|error| error.to_string())?,
+            };
+            let Some(frame) = frame else { break };
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
             let body = Some(frame.body.clone());
             let id = run_frame(&node, &mut batch, frame.body).await?;
@@ -393,15 +418,24 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
                 drop(permit);
             });
         }
+        let _ = permits.acquire_many(WAITING_MAX as u32).await;
         Ok::<(), String>(())
     };
-    let write = write_replies(&node, outgoing, &mut writer);
-    let result = tokio::select! { result = read => result, result = write => result };
+    let write = write_replies(&served, outgoing, &mut writer);
+    tokio::pin!(write);
+    let result = tokio::select! {
+        result = read => match result {
+            Ok(()) => write.await,
+            Err(reason) => Err(reason),
+        },
+        result = &mut write => result,
+    };
     if let Err(reason) = result {
         tracing::info!(peer = ?peer.node, %reason, "forward connection ended");
     }
 }
 
+/// Ends with a goodbye when nobody can reply any more.
 async fn write_replies(
     node: &Node,
     mut outgoing: tokio::sync::mpsc::Receiver<Rope>,
@@ -411,7 +445,10 @@ async fn write_replies(
     let mut large = Cutter::new(STREAMS_MAX);
     loop {
         if large.is_empty() {
-            let Some(body) = outgoing.recv().await else { return Ok(()) };
+            let Some(body) = outgoing.recv().await else {
+                writer.write_parts(GOODBYE, &[]).await.map_err(text)?;
+                return writer.flush().await.map_err(text);
+            };
             write_or_add(REPLIES, body, writer, &mut large).await.map_err(text)?;
         }
         while large.pending_bytes() < LARGE_REPLIES_BYTES_MAX

@@ -1,9 +1,12 @@
 //! Lanes, positions and who is woken.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use korum_protocol::id::Epoch;
 
 use super::super::message::Body;
+use super::super::primary::Waits;
 use super::*;
 
 fn link() -> Link {
@@ -117,4 +120,24 @@ fn a_lane_that_is_full_leaves_the_other_free() {
     assert!(link.is_full(Lane::Large) && !link.is_full(Lane::Small));
     assert!(link.try_take_large().is_some());
     assert!(!link.is_full(Lane::Large));
+}
+
+#[tokio::test]
+async fn acknowledgements_count_although_they_are_not_asked_for_any_more() {
+    let link = Arc::new(link());
+    let place = append(&link, 0, 1);
+    assert!(link.try_take().is_some());
+    let mut waits = Waits::default();
+    waits.add(&link, place);
+    let (is_known, ()) = tokio::join!(waits.all(), async { link.recheck() });
+    assert!(!is_known, "whoever waits looks again");
+    let (is_kept, ()) = tokio::join!(waits.acknowledged(), async {
+        link.recheck();
+        tokio::task::yield_now().await;
+        assert_eq!(link.acknowledge(small(1)), Ok(()));
+    });
+    assert!(is_kept);
+    waits.add(&link, at(Lane::Small, 2));
+    let (is_kept, ()) = tokio::join!(waits.acknowledged(), async { link.break_off() });
+    assert!(!is_kept);
 }
