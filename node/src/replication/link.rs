@@ -178,13 +178,16 @@ impl Link {
         self.acknowledged.load(Ordering::Acquire)
     }
 
-    /// The socket took so many more bytes.
-    pub fn note_written(&self, bytes: usize) {
-        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// The socket took so many more bytes of the messages behind position `before`. That is progress only if nothing
+    /// before them is owed: a socket takes megabytes for a peer that reads nothing.
+    pub fn note_written(&self, before: u64, bytes: usize) {
+        if self.acknowledged() >= before {
+            self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
     }
 
-    /// A number that grows whenever the peer takes or acknowledges anything: one large message may be under way
-    /// for long.
+    /// A number that grows whenever the peer acknowledges anything, or takes of what it will acknowledge next: one large
+    /// message may be under way for long.
     #[must_use]
     pub fn progress(&self) -> u64 {
         self.acknowledged().wrapping_add(self.written.load(Ordering::Relaxed))
@@ -325,6 +328,28 @@ mod tests {
         let (last, bytes) = link.take().await;
         assert_eq!((last, &bytes[..]), (2, &b"ab"[..]));
         assert_eq!(link.pending_bytes(), 0);
+    }
+
+    #[test]
+    fn bytes_behind_what_is_owed_are_no_progress() {
+        let link = link();
+        let send = |before| {
+            let last = link.append(|out| out.extend_from_slice(b"a"));
+            assert!(link.try_take().is_some());
+            link.note_written(before, 1);
+            last
+        };
+        let fresh = link.progress();
+        let first = send(0);
+        let owed = link.progress();
+        assert_ne!(fresh, owed, "the first one is under way");
+        let second = send(first);
+        assert_eq!(link.progress(), owed, "a silent peer stays silent, however much its socket takes");
+        assert_eq!(link.acknowledge(second), Ok(()));
+        let acknowledged = link.progress();
+        assert_ne!(acknowledged, owed);
+        send(second);
+        assert_ne!(link.progress(), acknowledged);
     }
 
     #[tokio::test]

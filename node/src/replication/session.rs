@@ -77,6 +77,7 @@ async fn run_link(node: &Arc<Node>, link: &Arc<Link>, connection: PeerConnection
 }
 
 async fn write_messages(node: &Arc<Node>, link: &Arc<Link>, writer: &mut FrameWriter) -> Result<(), String> {
+    let mut before = 0;
     loop {
         let (last, bytes) = link.take().await;
         let mut header = [0; HEADER_BYTES];
@@ -86,9 +87,10 @@ async fn write_messages(node: &Arc<Node>, link: &Arc<Link>, writer: &mut FrameWr
         let frame = frame::header_of_parts(MESSAGES, &[&header, &bytes]);
         for part in [&frame[..], &header].into_iter().chain(bytes.chunks(WRITE_BYTES)) {
             writer.write_raw(part).await.map_err(|error| error.to_string())?;
-            link.note_written(part.len());
+            link.note_written(before, part.len());
         }
         writer.flush().await.map_err(|error| error.to_string())?;
+        before = last;
     }
 }
 
