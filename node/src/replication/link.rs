@@ -263,13 +263,16 @@ impl Link {
         Acknowledged { small, large }
     }
 
-    /// The socket took so many more bytes.
-    pub fn note_written(&self, bytes: usize) {
-        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    /// The socket took so many more bytes of the messages behind `before`, of its lane. That is progress only if nothing
+    /// before them is owed: a socket takes megabytes for a peer that reads nothing.
+    pub fn note_written(&self, before: Place, bytes: usize) {
+        if self.has_acknowledged(before) {
+            self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
     }
 
-    /// A number that grows whenever the peer takes or acknowledges anything: one large message may be under way
-    /// for long.
+    /// A number that grows whenever the peer acknowledges anything, or takes of what it will acknowledge next: one large
+    /// message may be under way for long.
     #[must_use]
     pub fn progress(&self) -> u64 {
         let Acknowledged { small, large } = self.acknowledged();

@@ -141,3 +141,25 @@ async fn acknowledgements_count_although_they_are_not_asked_for_any_more() {
     let (is_kept, ()) = tokio::join!(waits.acknowledged(), async { link.break_off() });
     assert!(!is_kept);
 }
+
+#[test]
+fn bytes_behind_what_is_owed_are_no_progress() {
+    let link = link();
+    let send = |before| {
+        let last = append(&link, 0, 1);
+        assert!(link.try_take().is_some());
+        link.note_written(before, 1);
+        last
+    };
+    let fresh = link.progress();
+    let first = send(at(Lane::Small, 0));
+    let owed = link.progress();
+    assert_ne!(fresh, owed, "the first one is under way");
+    let second = send(first);
+    assert_eq!(link.progress(), owed, "a silent peer stays silent, however much its socket takes");
+    assert_eq!(link.acknowledge(small(second.position)), Ok(()));
+    let acknowledged = link.progress();
+    assert_ne!(acknowledged, owed);
+    send(second);
+    assert_ne!(link.progress(), acknowledged);
+}

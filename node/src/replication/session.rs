@@ -15,7 +15,7 @@ use korum_protocol::peer::piece::PIECE_BYTES;
 use korum_protocol::rope::Rope;
 use smallvec::SmallVec;
 
-use super::link::Link;
+use super::link::{Lane, Link, Place};
 use super::message::{self, Acknowledged, Compared, HEADER_BYTES};
 use super::replica;
 use crate::net::peer::{Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
@@ -82,6 +82,8 @@ async fn write_messages(node: &Arc<Node>, link: &Arc<Link>, writer: &mut FrameWr
     let text = |error: crate::net::peer::PeerError| error.to_string();
     // One after the other, as their positions say.
     let mut large = Cutter::new(1);
+    let mut written = Place { lane: Lane::Small, position: 0 };
+    let (mut large_written, mut large_last) = (Place { lane: Lane::Large, position: 0 }, 0);
     loop {
         let small = link.try_take();
         let is_idle = small.is_none();
@@ -89,17 +91,19 @@ async fn write_messages(node: &Arc<Node>, link: &Arc<Link>, writer: &mut FrameWr
             let pieces = frame_body(node, last, messages);
             let slices: SmallVec<[&[u8]; 4]> = pieces.iter().map(|piece| &piece[..]).collect();
             writer.write_parts(MESSAGES, &slices).await.map_err(text)?;
-            link.note_written(pieces.iter().map(Bytes::len).sum());
+            link.note_written(written, pieces.iter().map(Bytes::len).sum());
+            written.position = last;
         }
         if large.is_empty()
             && let Some((last, messages)) = link.try_take_large()
         {
             large.add(LARGE_MESSAGES, frame_body(node, last, messages));
+            large_written.position = std::mem::replace(&mut large_last, last);
         }
         if !large.is_empty() {
             let (count, garbage) = large.write_piece(writer).await.map_err(text)?;
             node.discard(garbage);
-            link.note_written(count);
+            link.note_written(large_written, count);
             tokio::task::yield_now().await;
         } else if is_idle {
             writer.flush().await.map_err(text)?;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use super::network::Network;
 use super::resp::{Connection, Reply};
 use super::{binary, ports, wait};
 
@@ -30,6 +31,8 @@ pub struct Node {
     pub cluster: u16,
     /// Peer port.
     pub peer: u16,
+    /// The peer port that others are told, where it is another.
+    announced_peer: Option<u16>,
     directory: PathBuf,
     log: PathBuf,
     /// It is never given `--join`.
@@ -42,6 +45,7 @@ pub struct Cluster {
     /// The nodes in the order in which they were started.
     pub nodes: Vec<Node>,
     flags: Vec<String>,
+    network: Option<Network>,
     directory: Option<tempfile::TempDir>,
 }
 
@@ -58,7 +62,19 @@ impl Cluster {
     /// Starts `count` nodes with more flags, given to every one.
     #[must_use]
     pub fn start_with(count: usize, flags: &[&str]) -> Self {
+        Self::start_on(None, count, flags)
+    }
+
+    /// The same, with a network between the nodes that can fail ([`Cluster::network`]). A proxy answers for a node whose
+    /// process is gone, so this is not for faults of processes.
+    #[must_use]
+    pub fn start_networked(count: usize, flags: &[&str]) -> Self {
+        Self::start_on(Some(Network::new()), count, flags)
+    }
+
+    fn start_on(network: Option<Network>, count: usize, flags: &[&str]) -> Self {
         let mut cluster = Self::empty(flags);
+        cluster.network = network;
         for index in 0..count {
             cluster.add();
             if index == 0 {
@@ -84,7 +100,7 @@ impl Cluster {
         let directory =
             tempfile::Builder::new().prefix("korum-test-").tempdir().expect("a temporary directory");
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
-        Self { nodes: Vec::new(), flags, directory: Some(directory) }
+        Self { nodes: Vec::new(), flags, network: None, directory: Some(directory) }
     }
 
     /// Starts one more node, which joins through the first that runs; does not wait. Returns its place in `nodes`.
@@ -105,10 +121,12 @@ impl Cluster {
     fn place(&mut self, is_alone: bool) -> usize {
         let index = self.nodes.len();
         let root = self.directory.as_ref().expect("kept until the cluster goes").path();
+        let peer = ports::free();
         self.nodes.push(Node {
             client: ports::free(),
             cluster: ports::free(),
-            peer: ports::free(),
+            peer,
+            announced_peer: self.network.as_ref().map(|network| network.door(index, peer)),
             directory: root.join(format!("node-{index}")),
             log: root.join(format!("node-{index}.log")),
             is_alone,
@@ -137,11 +155,44 @@ impl Cluster {
         command.args(["--bind", "127.0.0.1", "--port", &node.client.to_string()]);
         command.args(["--cluster-port", &node.cluster.to_string(), "--peer-port", &node.peer.to_string()]);
         command.arg("--dir").arg(&node.directory).args(&self.flags).args(flags);
+        if let Some(port) = node.announced_peer {
+            command.args(["--announce-peer-port", &port.to_string()]);
+        }
         if let Some(seed) = seed {
             command.args(["--join", &format!("127.0.0.1:{seed}")]);
         }
         command.stdin(Stdio::null()).stdout(clone(&log)).stderr(log);
         node.child = Some(command.spawn().expect("korum-node starts"));
+    }
+
+    /// The network between the nodes.
+    ///
+    /// # Panics
+    /// When the cluster was started without one.
+    #[must_use]
+    pub fn network(&self) -> &Network {
+        self.network.as_ref().expect("started with start_networked")
+    }
+
+    /// The node that leads Raft, as most nodes say that answer.
+    #[must_use]
+    pub fn leader(&self) -> Option<usize> {
+        let told: Vec<Value> =
+            self.running().into_iter().filter_map(|index| self.status(index).ok()).collect();
+        let votes = |index: usize| {
+            let port = u64::from(self.nodes[index].client);
+            let id = |status: &Value| {
+                let nodes = status["nodes"].as_array()?;
+                Some(nodes.iter().find(|node| node["client_port"] == port)?["id"].clone())
+            };
+            told.iter().filter(|status| id(status).is_some_and(|id| status["leader"] == id)).count()
+        };
+        (0..self.nodes.len()).max_by_key(|&index| votes(index)).filter(|&index| votes(index) > 0)
+    }
+
+    /// Keeps logs and data when the cluster goes, and tells where.
+    pub fn keep_files(&mut self) -> Option<PathBuf> {
+        self.directory.take().map(tempfile::TempDir::keep)
     }
 
     /// `SIGKILL`, and waits until the process is gone.

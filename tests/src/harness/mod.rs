@@ -2,7 +2,9 @@
 
 pub mod binary;
 pub mod cluster;
+pub mod network;
 pub mod ports;
+pub mod recorder;
 pub mod resp;
 pub mod server;
 pub mod wait;
