@@ -176,13 +176,12 @@ proptest! {
         let mut random = SmallRng::seed_from_u64(seed);
         let disk = Disk::of(vec![0; FILE_BYTES]);
         let (mut found, mut file) = VoteFile::recover(disk.clone(), &disk.bytes()).unwrap();
-        let mut tried = found;
         for term in 1..60 {
             if random.random_bool(0.2) {
                 disk.fail_after(random.random_range(0..5));
             }
             let vote = Vote::new(term, 1);
-            tried = Some(vote);
+            let tried = Some(vote);
             let result = file.save(&vote).and_then(|()| {
                 found = Some(vote);
                 if random.random_bool(0.8) { file.copy(&vote) } else { Ok(()) }
