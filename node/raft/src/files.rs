@@ -72,12 +72,17 @@ impl Directory {
         Ok((log, file))
     }
 
-    /// A log of these records, in place of the present one; durable on return.
-    pub fn replace_log(&self, records: Vec<u8>) -> io::Result<LogFile> {
+    /// A log of these records beside the present one; durable on return.
+    pub fn new_log(&self, records: Vec<u8>) -> io::Result<LogFile> {
         let end = records.len() as u64;
         let bytes = log_file::with_room(records);
-        let file = self.replace(LOG, &bytes)?;
+        let file = self.write_new(LOG, &bytes)?;
         Ok(LogFile::at(file, end, bytes.len() as u64))
+    }
+
+    /// Puts the log that [`Directory::new_log`] made in place of the present one; durable on return.
+    pub fn put_new_log(&self) -> io::Result<()> {
+        self.put_new(LOG)
     }
 
     /// What this node voted last, and the file to write the next vote to.
@@ -113,15 +118,22 @@ impl Directory {
         }
     }
 
-    /// Replaces a file by the given bytes, and gives the new one; durable on return.
-    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<File> {
-        let new = self.0.join(format!("{name}.new"));
-        let mut file = File::create(&new)?;
+    /// Replaces a file by the given bytes; durable on return.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.write_new(name, bytes)?;
+        self.put_new(name)
+    }
+
+    fn write_new(&self, name: &str, bytes: &[u8]) -> io::Result<File> {
+        let mut file = File::create(self.0.join(format!("{name}.new")))?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(&new, self.0.join(name))?;
-        self.sync()?;
         Ok(file)
+    }
+
+    fn put_new(&self, name: &str) -> io::Result<()> {
+        fs::rename(self.0.join(format!("{name}.new")), self.0.join(name))?;
+        self.sync()
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -3,7 +3,7 @@
 //! For: proposing changes, and hearing of every one that was agreed.
 //! Not here: when to propose what (`membership`, `liveness`, `rebalance`).
 //! Next: `consensus` is the facade; `start` puts the parts together; then openraft's seams:
-//! `log_store` (`journal`, `record`, `writer`, `log_file`, `vote_file`, `files`), `state_machine` (`snapshot`), `network` (`message`).
+//! `log_store` (`journal`, `record`, `writer`, `log_file`, `vote_file`, `whole_files`, `files`), `state_machine` (`snapshot`), `network` (`message`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,6 +27,7 @@ mod start;
 mod state_machine;
 mod types;
 mod vote_file;
+mod whole_files;
 mod writer;
 
 #[cfg(test)]

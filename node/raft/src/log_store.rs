@@ -34,13 +34,15 @@ impl LogReader {
 pub struct LogStore {
     reader: LogReader,
     vote: Option<Vote>,
+    /// The record of a purge that is not written yet.
+    purge: Vec<u8>,
     writer: Writer,
 }
 
 impl LogStore {
     /// A store of what was found on disk.
     pub fn new(log: Log, vote: Option<Vote>, writer: Writer) -> Self {
-        Self { reader: LogReader { log: Arc::new(Mutex::new(log)) }, vote, writer }
+        Self { reader: LogReader { log: Arc::new(Mutex::new(log)) }, vote, purge: vec![], writer }
     }
 
     /// Takes a step in memory and has it written. Durable no later than the next append that waits.
@@ -48,6 +50,19 @@ impl LogStore {
         let bytes = record.bytes();
         self.reader.log().apply(record, bytes.len());
         self.writer.send(Job::Append { bytes, done: None }).await
+    }
+
+    /// Has the log written anew after a purge, if it became much shorter.
+    async fn rewrite_if_worth_it(&mut self) -> io::Result<()> {
+        if self.purge.is_empty() {
+            return Ok(());
+        }
+        let rewritten = self.reader.log().rewrite_if_worth_it();
+        if let Some(records) = rewritten {
+            self.purge.clear();
+            self.writer.send(Job::Rewrite(records)).await?;
+        }
+        Ok(())
     }
 }
 
@@ -111,7 +126,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let mut bytes = vec![];
+        self.rewrite_if_worth_it().await.map_err(|error| StorageIOError::write_logs(&error))?;
+        let mut bytes = std::mem::take(&mut self.purge);
         {
             let mut log = self.reader.log();
             for entry in entries {
@@ -131,13 +147,12 @@ impl RaftLogStorage<TypeConfig> for LogStore {
         Ok(())
     }
 
+    /// Written with the next append: openraft purges while it installs a snapshot, and the leader sends what
+    /// stands behind a snapshot once that is durable. Until then a restart finds the older log.
     async fn purge(&mut self, upto: LogId) -> Result<(), StorageError> {
-        self.note(Record::Purge(upto)).await.map_err(|error| StorageIOError::write_logs(&error))?;
-        let rewritten = self.reader.log().rewrite_if_worth_it();
-        if let Some(bytes) = rewritten {
-            let job = Job::Rewrite(bytes);
-            self.writer.send(job).await.map_err(|error| StorageIOError::write_logs(&error))?;
-        }
+        let record = Record::Purge(upto);
+        self.purge = record.bytes();
+        self.reader.log().apply(record, self.purge.len());
         Ok(())
     }
 }

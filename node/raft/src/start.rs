@@ -3,8 +3,9 @@
 //! For: putting the parts together and taking them apart in the right order.
 //! Not here: what one can ask of it (`consensus`).
 //!
-//! Raft has its own thread and runtime so that no load of data delays a heartbeat; the disk has another,
-//! so that no `fdatasync` does.
+//! Raft has its own thread and runtime so that no load of data delays a heartbeat. Log and vote are written by
+//! another thread, snapshots and new logs by a third. openraft waits for appends and votes all the same, and
+//! hears and sends no heartbeat meanwhile: that is why those are written in place.
 
 use std::io;
 use std::sync::Arc;

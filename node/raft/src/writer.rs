@@ -1,24 +1,29 @@
-//! The one thread that writes: log, vote and snapshots, in the order in which they were handed over.
+//! The one thread that writes log and vote, in the order in which they were handed over.
 //!
 //! For: durability off Raft's own thread, with one `fdatasync` for everything that waits.
-//! Not here: what is written (`journal`, `state_machine`).
+//! Not here: what is written (`journal`, `state_machine`), files that are written as a whole (`whole_files`).
 //! Rule: after the first failure nothing more is written; whoever asks gets that failure.
 
 use std::io;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 use std::thread::JoinHandle;
 
 use openraft::storage::LogFlushed;
 use tokio::sync::{mpsc, oneshot};
 
-use super::files::{Directory, SNAPSHOT};
+use super::files::Directory;
 use super::log_file::LogFile;
 use super::types::{LogId, TypeConfig, Vote};
 use super::vote_file::VoteFile;
+use super::whole_files::{self, Intact, WholeFile};
 
 /// Jobs that may wait; a full queue makes Raft wait, which slows its proposers.
 const JOBS_MAX: usize = 1024;
 /// Jobs that one `fdatasync` may serve: bounds the buffer of a drain.
 const DRAIN_MAX: usize = 256;
+/// Bytes that are kept for a log that is being written anew; with more of them, appends wait for it. What is
+/// appended while a file of some MiB is written is far less.
+const SINCE_BYTES_MAX: usize = 8 << 20;
 
 /// Something to write.
 pub enum Job {
@@ -29,40 +34,41 @@ pub enum Job {
         /// Who waits.
         done: Option<LogFlushed<TypeConfig>>,
     },
-    /// A new log file in place of the present one.
+    /// The records of a log that says the same as the present one and takes its place soon.
     Rewrite(Vec<u8>),
     /// The vote.
     Vote(Vote, oneshot::Sender<io::Result<()>>),
-    /// A snapshot, as a file; skipped if a later one was written.
-    Snapshot {
-        /// The entry it stands at.
-        at: Option<LogId>,
-        /// The file.
-        bytes: Vec<u8>,
-        /// Who waits.
-        done: oneshot::Sender<io::Result<()>>,
-    },
 }
 
-/// The way to the thread. The thread ends when the last of these is dropped.
+/// The way to the threads. They end when the last of these is dropped.
 #[derive(Clone)]
 pub struct Writer {
     jobs: mpsc::Sender<Job>,
+    files: mpsc::Sender<WholeFile>,
 }
 
 impl Writer {
-    /// Starts the thread. `snapshot_at` is where the snapshot on disk stands.
+    /// Starts the threads; the handle is of the one that ends last. `snapshot_at` is where the snapshot on disk
+    /// stands.
     pub fn start(
         directory: Directory,
         log: LogFile,
         vote: VoteFile,
         snapshot_at: Option<LogId>,
     ) -> io::Result<(Self, JoinHandle<()>)> {
+        let intact = Intact::new(directory);
+        let (files, files_thread) = whole_files::start(intact.clone(), snapshot_at)?;
         let (jobs, queue) = mpsc::channel(JOBS_MAX);
-        let disk = Disk { directory, log, vote, snapshot_at, pending: Pending::default(), broken: None };
+        let disk =
+            Disk { intact, log, vote, pending: Pending::default(), files: files.clone(), new_log: None };
         let name = "korum-raft-disk".to_owned();
-        let thread = std::thread::Builder::new().name(name).spawn(move || run(disk, queue))?;
-        Ok((Self { jobs }, thread))
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            run(disk, queue);
+            if files_thread.join().is_err() {
+                tracing::error!("the thread that writes Raft's snapshots panicked");
+            }
+        })?;
+        Ok((Self { jobs, files }, thread))
     }
 
     /// Hands a job over.
@@ -80,7 +86,7 @@ impl Writer {
     /// Writes a snapshot; durable on return.
     pub async fn save_snapshot(&self, at: Option<LogId>, bytes: Vec<u8>) -> io::Result<()> {
         let (done, wait) = oneshot::channel();
-        self.send(Job::Snapshot { at, bytes, done }).await?;
+        self.files.send(WholeFile::Snapshot { at, bytes, done }).await.map_err(|_| stopped())?;
         wait.await.unwrap_or_else(|_| Err(stopped()))
     }
 }
@@ -95,8 +101,7 @@ fn run(mut disk: Disk, mut queue: mpsc::Receiver<Job>) {
         jobs.drain(..).for_each(|job| disk.take(job));
         disk.flush();
         if queue.is_empty() {
-            // If it fails, the next one who waits hears of it.
-            let _ = disk.attempt(|disk| disk.log.make_room());
+            disk.tidy();
         }
     }
 }
@@ -107,13 +112,20 @@ struct Pending {
     done: Vec<LogFlushed<TypeConfig>>,
 }
 
+/// A log that is being written anew.
+struct NewLog {
+    made: Receiver<LogFile>,
+    /// Records that were appended to the present log since.
+    since: Vec<u8>,
+}
+
 struct Disk {
-    directory: Directory,
+    intact: Intact,
     log: LogFile,
     vote: VoteFile,
-    snapshot_at: Option<LogId>,
     pending: Pending,
-    broken: Option<String>,
+    files: mpsc::Sender<WholeFile>,
+    new_log: Option<NewLog>,
 }
 
 impl Disk {
@@ -123,28 +135,20 @@ impl Disk {
                 self.pending.bytes.extend(bytes);
                 self.pending.done.extend(done);
             }
-            Job::Rewrite(bytes) => {
+            Job::Rewrite(records) => {
                 self.flush();
-                // Nobody waits for a rewrite; if it fails, the next one who waits hears of it.
-                let _ = self.attempt(|disk| {
-                    disk.log = disk.directory.replace_log(bytes)?;
-                    Ok(())
-                });
+                self.await_new_log();
+                let (send, made) = sync_channel(1);
+                // A send fails when the other thread has ended, which it does not before this one.
+                if self.files.blocking_send(WholeFile::Log { records, made: send }).is_ok() {
+                    self.new_log = Some(NewLog { made, since: vec![] });
+                }
             }
             Job::Vote(vote, done) => {
                 self.flush();
-                let _ = done.send(self.attempt(|disk| disk.vote.save(&vote)));
-                let _ = self.attempt(|disk| disk.vote.copy(&vote));
-            }
-            Job::Snapshot { at, bytes, done } => {
-                self.flush();
-                let _ = done.send(self.attempt(|disk| {
-                    if at >= disk.snapshot_at {
-                        disk.directory.replace(SNAPSHOT, &bytes)?;
-                        disk.snapshot_at = at;
-                    }
-                    Ok(())
-                }));
+                let _ = done.send(self.intact.attempt(|_| self.vote.save(&vote)));
+                // Nobody waits for the copy; if it fails, the next one who waits hears of it.
+                let _ = self.intact.attempt(|_| self.vote.copy(&vote));
             }
         }
     }
@@ -155,25 +159,52 @@ impl Disk {
         if bytes.is_empty() {
             return;
         }
-        let result = self.attempt(|disk| {
-            disk.log.append(&bytes)?;
-            if done.is_empty() { Ok(()) } else { disk.log.sync() }
+        let result = self.intact.attempt(|_| {
+            self.log.append(&bytes)?;
+            if done.is_empty() { Ok(()) } else { self.log.sync() }
         });
         for callback in done {
             callback.log_io_completed(result.as_ref().copied().map_err(again));
         }
+        if let Some(new_log) = &mut self.new_log {
+            new_log.since.extend(bytes);
+            if new_log.since.len() > SINCE_BYTES_MAX {
+                self.await_new_log();
+            }
+        }
     }
 
-    fn attempt(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
-        if let Some(reason) = &self.broken {
-            return Err(io::Error::other(reason.clone()));
+    /// For a moment at which nobody waits: what makes later appends quick. If it fails, the next one who waits
+    /// hears of it.
+    fn tidy(&mut self) {
+        if let Some(NewLog { made, since }) = self.new_log.take() {
+            match made.try_recv() {
+                Ok(log) => self.change_to(log, &since),
+                Err(TryRecvError::Empty) => self.new_log = Some(NewLog { made, since }),
+                Err(TryRecvError::Disconnected) => {}
+            }
         }
-        let result = work(self);
-        if let Err(error) = &result {
-            tracing::error!("cannot write to {}: {error}. Raft stops", self.directory.0.display());
-            self.broken = Some(error.to_string());
+        let _ = self.intact.attempt(|_| self.log.make_room());
+    }
+
+    fn await_new_log(&mut self) {
+        if let Some(NewLog { made, since }) = self.new_log.take()
+            && let Ok(log) = made.recv()
+        {
+            self.change_to(log, &since);
         }
-        result
+    }
+
+    /// Takes a new log into use. Until it is in its place, durably, the old one says everything too.
+    fn change_to(&mut self, mut log: LogFile, since: &[u8]) {
+        let changed = self.intact.attempt(|directory| {
+            log.append(since)?;
+            log.sync()?;
+            directory.put_new_log()
+        });
+        if changed.is_ok() {
+            self.log = log;
+        }
     }
 }
 

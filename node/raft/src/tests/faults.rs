@@ -44,7 +44,7 @@ async fn acknowledged_changes_survive_partitions_and_restarts() {
     const ROUNDS: usize = 25;
     // The seed chooses the faults, not the timing: a failure may need several tries to come back.
     let seed = std::env::var("KORUM_RAFT_SEED").map_or(20_261_129, |seed| seed.parse().expect("a number"));
-    eprintln!("KORUM_RAFT_SEED={seed} cargo test -p korum-node acknowledged_changes_survive");
+    eprintln!("KORUM_RAFT_SEED={seed} cargo test -p korum-raft acknowledged_changes_survive");
     let mut random = SmallRng::seed_from_u64(seed);
     let home = TempDir::new().unwrap();
     let net: Arc<Net> = Arc::default();

@@ -8,6 +8,7 @@ use openraft::testing::{StoreBuilder, Suite};
 use proptest::prelude::*;
 
 use super::super::files::Directory;
+use super::super::journal::Log;
 use super::super::log_file::LogFile;
 use super::super::log_store::LogStore;
 use super::super::state_machine::StateMachine;
@@ -83,6 +84,43 @@ fn a_damaged_directory_opens_with_an_older_state_or_is_refused() {
             node.shutdown().await;
         });
     });
+}
+
+#[test]
+fn a_log_that_is_written_anew_says_the_same_at_every_moment() {
+    let home = TempDir::new().unwrap();
+    let directory = Directory::open(home.path()).unwrap();
+    let (log, file) = directory.open_log().unwrap();
+    let (vote, vote_file) = directory.open_vote().unwrap();
+    let (writer, thread) = Writer::start(directory.clone(), file, vote_file, None).unwrap();
+    let mut store = LogStore::new(log, vote, writer);
+    let id = |index| openraft::LogId::new(openraft::CommittedLeaderId::new(1, 1), index);
+    let at = |log: &Log| log.range(.., usize::MAX).iter().map(|entry| entry.log_id.index).collect::<Vec<_>>();
+    let (mut longest, mut shorter) = (0, 0);
+    runtime().block_on(async {
+        for index in 0..300 {
+            let change = setting("a", &"x".repeat(40 << 10));
+            let payload = openraft::EntryPayload::Normal(change);
+            store.blocking_append([openraft::Entry { log_id: id(index), payload }]).await.unwrap();
+            if index % 10 == 9 {
+                store.purge(id(index - 3)).await.unwrap();
+            }
+            // As a process would find it that is killed now.
+            let bytes = std::fs::read(home.path().join("log")).unwrap();
+            let (found, _, cut) = Log::replay(&bytes);
+            let kept = at(&found);
+            assert_eq!(cut, None);
+            assert_eq!(kept, (kept[0]..=index).collect::<Vec<_>>());
+            shorter += usize::from(bytes.len() < longest);
+            longest = bytes.len().max(longest);
+        }
+    });
+    assert!(shorter > 0 && longest < 11 << 20, "the log grew to {longest} bytes");
+    drop(store);
+    thread.join().expect("ends when nobody can ask it any more");
+    let (found, _) = directory.open_log().unwrap();
+    let kept = at(&found);
+    assert_eq!(kept, (kept[0]..300).collect::<Vec<_>>());
 }
 
 #[test]
