@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use korum_protocol::id::Incarnation;
 use korum_protocol::map::{Addresses, View};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use crate::cluster::lease::Timing;
@@ -61,10 +60,11 @@ pub enum ServerError {
 }
 
 /// Runs a node until `SIGTERM`, `SIGINT` or `SHUTDOWN`. To be called on the control runtime.
+/// `on_ready` is shown the node once it accepts connections.
 ///
 /// # Errors
 /// When it cannot start; its text says what to do.
-pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
+pub async fn run(config: Config, clock: Clock, on_ready: impl FnOnce(&Arc<Node>)) -> Result<(), ServerError> {
     raise_descriptor_limit(u64::from(config.network.maxclients) + OTHER_DESCRIPTORS);
     let executor = Executor::start(usize::from(config.limits.threads))?;
     let listeners = listen(&config).await?;
@@ -101,6 +101,7 @@ pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
         peer_port = node.config().network.peer_port,
         "ready to accept connections"
     );
+    on_ready(&node);
     let outcome = match until_stopped(&node).await? {
         Stop::Asked => {
             tracing::info!("leaving");
@@ -168,18 +169,33 @@ enum Stop {
 }
 
 async fn until_stopped(node: &Node) -> io::Result<Stop> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut asked = node.shutdown.subscribe();
     let mut standing = node.cluster().standing();
     let stop = tokio::select! {
-        _ = terminate.recv() => Stop::Asked,
-        _ = interrupt.recv() => Stop::Asked,
+        signalled = signalled() => signalled.map(|()| Stop::Asked)?,
         _ = asked.wait_for(|&is_asked| is_asked) => Stop::Asked,
         reason = node.cluster().ended() => Stop::AgreementEnded(reason),
         _ = standing.wait_for(|&standing| standing == Standing::Forgotten) => Stop::Forgotten,
     };
     Ok(stop)
+}
+
+#[cfg(not(korum_sim))]
+async fn signalled() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// A simulation uses [`Node::shutdown`].
+#[cfg(korum_sim)]
+async fn signalled() -> io::Result<()> {
+    std::future::pending().await
 }
 
 async fn listen(config: &Config) -> Result<Vec<(TcpListener, PortKind)>, ServerError> {

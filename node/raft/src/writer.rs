@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::thread::JoinHandle;
 
 use openraft::storage::LogFlushed;
 use tokio::sync::{mpsc, oneshot};
@@ -43,6 +42,13 @@ pub enum Job {
     },
 }
 
+/// The thread, to wait for.
+#[cfg(not(korum_sim))]
+pub type Thread = std::thread::JoinHandle<()>;
+/// The task in the thread's place.
+#[cfg(korum_sim)]
+pub type Thread = tokio::task::JoinHandle<()>;
+
 /// The way to the thread. The thread ends when the last of these is dropped.
 #[derive(Clone)]
 pub struct Writer {
@@ -51,16 +57,10 @@ pub struct Writer {
 
 impl Writer {
     /// Starts the thread. `snapshot_at` is where the snapshot on disk stands.
-    pub fn start(
-        directory: Directory,
-        log: File,
-        snapshot_at: Option<LogId>,
-    ) -> io::Result<(Self, JoinHandle<()>)> {
+    pub fn start(directory: Directory, log: File, snapshot_at: Option<LogId>) -> io::Result<(Self, Thread)> {
         let (jobs, queue) = mpsc::channel(JOBS_MAX);
         let disk = Disk { directory, log, snapshot_at, pending: Pending::default(), broken: None };
-        let name = "korum-raft-disk".to_owned();
-        let thread = std::thread::Builder::new().name(name).spawn(move || run(disk, queue))?;
-        Ok((Self { jobs }, thread))
+        Ok((Self { jobs }, begin(disk, queue)?))
     }
 
     /// Hands a job over.
@@ -87,6 +87,43 @@ fn stopped() -> io::Error {
     io::Error::other("the Raft log's writer has stopped")
 }
 
+#[cfg(not(korum_sim))]
+fn begin(disk: Disk, queue: mpsc::Receiver<Job>) -> io::Result<Thread> {
+    std::thread::Builder::new().name("korum-raft-disk".into()).spawn(move || run(disk, queue))
+}
+
+#[cfg(korum_sim)]
+fn begin(disk: Disk, queue: mpsc::Receiver<Job>) -> io::Result<Thread> {
+    Ok(tokio::spawn(run_simulated(disk, queue)))
+}
+
+/// Writes after the time that the simulated disk takes. A node that is killed before that has not written,
+/// or, when its disk says so, has written part of the first record.
+#[cfg(korum_sim)]
+async fn run_simulated(disk: Disk, mut queue: mpsc::Receiver<Job>) {
+    struct Unwritten(Disk, Vec<Job>);
+
+    impl Drop for Unwritten {
+        fn drop(&mut self) {
+            if let Some(Job::Append { bytes, .. }) = self.1.first() {
+                let part = super::simulated::disk().torn(bytes.len());
+                let _ = self.0.log.write_all(&bytes[..part]);
+            }
+        }
+    }
+
+    let mut now = Unwritten(disk, Vec::new());
+    while queue.recv_many(&mut now.1, DRAIN_MAX).await > 0 {
+        let delay = super::simulated::disk().delay;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        std::mem::take(&mut now.1).into_iter().for_each(|job| now.0.take(job));
+        now.0.flush();
+    }
+}
+
+#[cfg(not(korum_sim))]
 fn run(mut disk: Disk, mut queue: mpsc::Receiver<Job>) {
     let mut jobs = Vec::with_capacity(DRAIN_MAX);
     while queue.blocking_recv_many(&mut jobs, DRAIN_MAX) > 0 {

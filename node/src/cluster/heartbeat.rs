@@ -127,7 +127,7 @@ async fn begin_incarnation(shared: &Arc<Shared>, known: Incarnation) -> bool {
     shared.lease.revoke(shared.clock.now());
     stand(shared, Standing::Registering);
     let on_disk = Arc::clone(shared);
-    let begun = tokio::task::spawn_blocking(move || {
+    let begun = crate::executor::blocking(move || {
         lock(&on_disk.identity).as_mut().map(|identity| identity.begin_incarnation(known))
     });
     match begun.await {

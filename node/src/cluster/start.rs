@@ -21,6 +21,7 @@ use super::{Callbacks, Cluster, ClusterOptions, RAFT_DIR, Standing};
 use super::{control, coordinator, heartbeat, join, probe};
 use crate::env::Clock;
 use crate::env::transport::TcpListener;
+use crate::executor::blocking;
 use crate::net::peer::{LocalPeer, PeerEvent, PeerHandlers, PeerRpc, PeerServer};
 use korum_raft::{Consensus, Options, ProposeError, RaftTransport};
 
@@ -83,28 +84,50 @@ pub(super) async fn start(
     let (started, wait) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let (has_ended, ended) = watch::channel(false);
-    let live = move || {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return drop(started.send(Err(StartError::Io(error)))),
-        };
-        runtime.block_on(async {
-            let built = build(options, clock, callbacks).await;
-            let is_running = built.is_ok();
-            let built = built.map(|shared| (shared, tokio::runtime::Handle::current()));
-            // If nobody waits any more, the stop sender is gone as well.
-            if started.send(built).is_ok() && is_running {
-                let _ = stopped.await;
-            }
-        });
-        // All tasks of this room end here, and with them its sockets.
-        runtime.shutdown_timeout(Duration::from_secs(1));
-        has_ended.send_replace(true);
+    let live = async move {
+        let built = build(options, clock, callbacks).await;
+        let is_running = built.is_ok();
+        let built = built.map(|shared| (shared, tokio::runtime::Handle::current()));
+        // If nobody waits any more, the stop sender is gone as well.
+        if started.send(built).is_ok() && is_running {
+            let _ = stopped.await;
+        }
     };
-    std::thread::Builder::new().name("korum-cluster".into()).spawn(live)?;
+    run(live, move || {
+        has_ended.send_replace(true);
+    })?;
     let died = || StartError::Io(io::Error::other("the cluster thread ended while it started"));
     let (shared, runtime) = wait.await.map_err(|_| died())??;
     Ok(Arc::new(Cluster { shared, runtime, stop: Mutex::new(Some(stop)), ended }))
+}
+
+/// Runs the room on a thread of its own.
+#[cfg(not(korum_sim))]
+fn run(
+    live: impl Future<Output = ()> + Send + 'static,
+    ended: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("korum-cluster".into()).spawn(move || {
+        runtime.block_on(live);
+        // All tasks of this room end here, and with them its sockets.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        ended();
+    })?;
+    Ok(())
+}
+
+/// Runs the room on the present runtime: in a simulation one thread runs everything, and ends a node as a whole.
+#[cfg(korum_sim)]
+fn run(
+    live: impl Future<Output = ()> + Send + 'static,
+    ended: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    drop(tokio::spawn(async move {
+        live.await;
+        ended();
+    }));
+    Ok(())
 }
 
 async fn build(
@@ -113,8 +136,7 @@ async fn build(
     callbacks: Callbacks,
 ) -> Result<Arc<Shared>, StartError> {
     let dir = options.dir.clone();
-    let identity =
-        tokio::task::spawn_blocking(move || Identity::open(&dir)).await.map_err(io::Error::other)??;
+    let identity = blocking(move || Identity::open(&dir)).await.map_err(io::Error::other)??;
     let listen = |source| StartError::Listen { address: options.listen.clone(), source };
     let listener = TcpListener::bind(&options.listen).await.map_err(listen)?;
     let mut addresses = options.addresses.clone();
@@ -196,7 +218,7 @@ async fn begin(
     };
     shared.local.set_cluster_id(cluster_id);
     let on_disk = Arc::clone(shared);
-    let saved = tokio::task::spawn_blocking(move || {
+    let saved = blocking(move || {
         lock(&on_disk.identity).as_mut().map_or(Ok(()), |identity| identity.set_cluster_id(cluster_id))
     });
     saved.await.map_err(io::Error::other)??;

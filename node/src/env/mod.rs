@@ -5,6 +5,8 @@
 
 pub mod clock;
 pub mod random;
+#[cfg(korum_sim)]
+pub mod simulated;
 pub mod transport;
 
 pub use clock::{Clock, Tick};
