@@ -88,7 +88,7 @@ impl Errands {
     fn take_in(&mut self, run: &mut Run, answer: Result<String, String>) {
         let Some((_, errand)) = self.waiting.pop_front() else { return };
         let settled = |text: &str| {
-            text.contains("leaving already") || text.contains("Unknown node") || text.contains("no such node")
+            ["leaving already", "Unknown node", "copies already"].iter().any(|done| text.contains(done))
         };
         let is_done = match &answer {
             Ok(_) => true,

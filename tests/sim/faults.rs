@@ -24,6 +24,8 @@ use crate::world::World;
 const NODES_MAX: usize = 7;
 /// A node that is stopped for less is not taken for dead: what is left of its lease is longer.
 const HARMLESS_STOP_MS: u64 = 400;
+/// Everything is whole again when it has looked so for this long: what was done shows with delay.
+const WHOLE_US: u64 = 300_000;
 /// A supervisor starts an ended process again after this.
 const RESTART_MS: u64 = 300;
 /// A node that ends by itself so often will not run any more.
@@ -93,6 +95,8 @@ pub struct Faults {
     ends: BTreeMap<usize, usize>,
     errands: Errands,
     next_look_us: u64,
+    /// Since when everything has looked whole.
+    whole_since_us: Option<u64>,
 }
 
 impl Faults {
@@ -113,6 +117,7 @@ impl Faults {
             ends: BTreeMap::new(),
             errands: Errands::default(),
             next_look_us: 0,
+            whole_since_us: None,
         }
     }
 
@@ -168,7 +173,9 @@ impl Faults {
         if now >= self.next_look_us {
             self.next_look_us = now + 50_000;
             let rests = self.active.iter().all(|(_, undo)| matches!(undo, Undo::Disk(_)));
-            if rests && self.is_idle().is_ok() && is_healthy(&run.world).is_ok() {
+            if !rests || self.is_idle().is_err() || is_healthy(&run.world).is_err() {
+                self.whole_since_us = None;
+            } else if now - *self.whole_since_us.get_or_insert(now) >= WHOLE_US {
                 self.affected.clear();
                 self.lost_disks = 0;
                 let copies = run.world.nodes().map(|(_, _, node)| node.view().map.replication).min();
@@ -254,6 +261,7 @@ impl Faults {
             return false;
         }
         self.affected.insert(victim);
+        self.whole_since_us = None;
         true
     }
 
@@ -311,11 +319,16 @@ impl Faults {
                 true
             }
             Kind::SlowWires => {
+                let most = [5, 30][self.chance.random_range(0..2)];
                 let wire = Wire {
-                    delay_us: 1_000 * self.chance.random_range(1..30),
-                    jitter_us: 1_000 * self.chance.random_range(1..30),
+                    delay_us: 1_000 * self.chance.random_range(1..=most),
+                    jitter_us: 1_000 * self.chance.random_range(1..=most),
                     held: false,
                 };
+                // Raft's requests are given up after 50 ms: a node behind such wires follows nobody.
+                if most > 5 && !self.affects(run, victim) {
+                    return false;
+                }
                 let ip = run.world.members[victim].ip();
                 let others = run.world.members.iter().map(|member| member.ip()).filter(|other| *other != ip);
                 let wires: Vec<_> = others.flat_map(|other| [(ip, other), (other, ip)]).collect();
@@ -358,6 +371,10 @@ impl Faults {
                     return false;
                 }
                 let copies = self.chance.random_range(1..=3);
+                // What has broken already must still be covered by the copies that remain.
+                if !self.is_wild && usize::from(copies) <= self.affected.len() {
+                    return false;
+                }
                 self.fewest_copies = self.fewest_copies.min(copies);
                 self.errands.add(now, Errand::Replication(copies));
                 true

@@ -93,8 +93,13 @@ fn one(options: &Options) -> ExitCode {
         let _ = PANIC.try_with(|first| first.borrow_mut().get_or_insert(text).len());
     }));
     let seed = options.first;
-    let result = std::panic::catch_unwind(|| scenario::run(seed));
-    let result = result.unwrap_or_else(|_| Err(panicked().err().unwrap_or_default()));
+    // A fresh thread: whatever a thread keeps to make hash maps differ begins with the seed, and not with what this
+    // one has done before.
+    let run = std::thread::Builder::new().spawn(move || {
+        let result = std::panic::catch_unwind(|| scenario::run(seed));
+        result.unwrap_or_else(|_| Err(panicked().err().unwrap_or_default()))
+    });
+    let result = run.expect("a thread").join().unwrap_or_else(|_| Err("the world panicked".to_owned()));
     match result {
         Ok(summary) => {
             let scenario::Summary { plan, trace, delivered, virtual_ms, healed_ms, faults, lost, counts } =

@@ -131,11 +131,6 @@ impl Run {
         // Keys run out and are removed everywhere; nothing else changes any more.
         self.until(5_000, "copies differ in the end", ending::is_whole)?;
         let lost = self.lost();
-        if lost > 0 && !plan.is_wild {
-            return Err(format!(
-                "{lost} partitions were lost although fewer nodes broke than there are copies"
-            ));
-        }
         self.judge()?;
         Ok(Summary {
             trace: network(|network| network.trace),
@@ -154,6 +149,9 @@ impl Run {
         self.world.step();
         self.watch.look(&self.world)?;
         runner::panicked()?;
+        if !self.plan.is_wild && self.lost() > 0 {
+            return Err("partitions were lost although fewer nodes broke than there are copies".to_owned());
+        }
         orders(|orders| orders.nonsense.first().cloned())
             .map_or(Ok(()), |text| Err(format!("nonsense: {text}")))
     }

@@ -20,10 +20,10 @@ use rand::{RngExt, SeedableRng};
 pub const WINDOW_BYTES: usize = 256 << 10;
 /// Connections that wait to be accepted.
 const BACKLOG_MAX: usize = 128;
-/// Of a thousand messages so many are late,
+/// Of a thousand messages so many are late, as if a packet had to be sent again,
 const LATE_PERMILLE: u32 = 3;
-/// by so many times the ordinary delay.
-const LATE_TIMES: u64 = 20;
+/// by up to so much, microseconds.
+const LATE_US: u64 = 40_000;
 
 thread_local! {
     static NETWORK: RefCell<Network> = RefCell::new(Network::new(0));
@@ -255,7 +255,7 @@ impl Network {
         }
         let mut delay = wire.delay_us + self.chance.random_range(0..=wire.jitter_us);
         if self.chance.random_range(0..1000) < LATE_PERMILLE {
-            delay *= LATE_TIMES;
+            delay += self.chance.random_range(0..LATE_US);
         }
         let mut due = self.now_us + delay;
         if let Event::Bytes(id, _) | Event::End(id) | Event::Reset(id) = event
@@ -275,6 +275,7 @@ impl Network {
         self.note(&now.to_le_bytes());
         self.note(&from.octets());
         self.note(&to.octets());
+        tracing::trace!(target: "korum_sim::wire", trace = format_args!("{:016x}", self.trace), "{from} -> {to} {event:?}");
         match event {
             Event::Bytes(id, bytes) => {
                 self.note(&bytes);
