@@ -103,9 +103,11 @@ pub(super) async fn find_leader(shared: &Shared) {
     for (node, address) in others.filter_map(|node| Some((node, shared.rpc.address_of(node)?))) {
         if let Ok(ControlReply::NotLeader(hint)) =
             exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await
-            && hint.leader.is_some_and(|leader| leader != shared.me())
+            && let Some(leader) = hint.leader.filter(|leader| *leader != shared.me())
+            // A leader does not tell its own address: it is the one that was asked.
+            && let Some(address) = hint.address.or((leader == node).then_some(address))
         {
-            return *lock(&shared.hint) = hint.leader.zip(hint.address);
+            return *lock(&shared.hint) = Some((leader, address));
         }
         if shared.consensus.leader().borrow().is_some() {
             return;
