@@ -4,6 +4,7 @@
 //! Not here: anything that decides.
 
 pub mod clock;
+pub mod mistake;
 pub mod random;
 #[cfg(korum_sim)]
 pub mod simulated;

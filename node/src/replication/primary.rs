@@ -17,9 +17,10 @@ use korum_protocol::id::{Epoch, Incarnation, NodeId, Position};
 use korum_protocol::map::PartitionId;
 use smallvec::SmallVec;
 
-use super::effect::Effects;
+use super::effect::{Effect, Effects};
 use super::link::Link;
 use super::message::{Body, Compared, Message};
+use crate::env::mistake::{Mistake, makes};
 use crate::store::{HashPosition, Keyspace};
 
 /// A primary's side of one partition.
@@ -200,6 +201,7 @@ impl PeerCopy {
     pub fn is_complete(&self) -> bool {
         matches!(&self.stage, Stage::Live { link, completed, .. }
             if !link.is_broken() && link.acknowledged() >= *completed)
+            || makes(Mistake::EarlyHolder) && matches!(&self.stage, Stage::Streaming { .. })
     }
 
     /// Takes a fresh connection: asks how far the copy has come.
@@ -287,7 +289,8 @@ impl Primary {
                 Stage::Streaming { link, next } => {
                     let mut passing = BytesMut::new();
                     for (at, bytes) in effects.iter() {
-                        if at.is_none_or(|at| at < *next) {
+                        let is_forgotten = makes(Mistake::ForgottenDelete) && Effect::is_delete(bytes);
+                        if at.is_none_or(|at| at < *next) && !is_forgotten {
                             passing.extend_from_slice(bytes);
                         }
                     }
@@ -310,6 +313,9 @@ impl Primary {
     /// What an answer that saw the present content has to wait for; adds it to `waits`.
     pub fn settlement(&self, waits: &mut Waits) -> Settlement {
         let mut settlement = Settlement::Done;
+        if makes(Mistake::AnswerBeforeCopies) {
+            return settlement;
+        }
         for copy in self.copies.iter().filter(|copy| copy.is_required) {
             match &copy.stage {
                 Stage::Live { link, sent, .. } if link.acknowledged() >= *sent => {}
@@ -340,7 +346,7 @@ impl Primary {
         }
         copy.is_required = true;
         copy.proposed = Some(membership_epoch);
-        if offer.ends_my_primacy {
+        if offer.ends_my_primacy && !makes(Mistake::NoFreeze) {
             self.frozen = Some(membership_epoch);
         }
         if is_open { Offered::Again } else { Offered::First }

@@ -9,6 +9,7 @@ use super::entry::Entry;
 use super::garbage::Garbage;
 use super::keyspace::{Keyspace, Place};
 use super::value::{StringValue, Value};
+use crate::env::mistake::{Mistake, makes};
 use crate::replication::effect::Effect;
 
 impl Keyspace {
@@ -16,6 +17,8 @@ impl Keyspace {
     pub fn apply(&mut self, effect: &Effect<'_>, garbage: &mut Garbage) {
         match *effect {
             Effect::Set { key, value, deadline_ms } => {
+                let late_ms = if makes(Mistake::RelativeDeadline) { 7 } else { 0 };
+                let deadline_ms = deadline_ms.map(|deadline| deadline.saturating_add(late_ms));
                 self.put(self.place(key), value, deadline_ms, garbage);
             }
             Effect::Delete { key } => {
