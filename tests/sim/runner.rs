@@ -9,6 +9,8 @@ use std::cell::RefCell;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use korum_node::env::mistake::{self, MISTAKES, Mistake};
+
 use crate::known::KNOWN;
 use crate::scenario;
 use crate::world::log;
@@ -16,7 +18,7 @@ use crate::world::log;
 /// Longest time for one seed.
 const SEED_WAIT: Duration = Duration::from_secs(300);
 
-const USAGE: &str = "scripts/sim [--seeds N] [--seed FIRST] [--jobs N] [--known] [--twice] [--verbose]";
+const USAGE: &str = "scripts/sim [--seeds N] [--seed FIRST] [--jobs N] [--known] [--twice] [--verbose] [--mistake NAME] [--mistakes]";
 
 thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
@@ -37,13 +39,28 @@ struct Options {
     known: bool,
     twice: bool,
     verbose: bool,
+    /// The mistake that every node makes.
+    mistake: Option<Mistake>,
+    /// Every mistake must be caught by one of the seeds.
+    mistakes: bool,
     /// This process runs one seed.
     is_child: bool,
+    is_quiet: bool,
 }
 
 fn options() -> Option<Options> {
-    let mut options =
-        Options { first: 1, count: 1, jobs: 2, known: false, twice: false, verbose: false, is_child: false };
+    let mut options = Options {
+        first: 1,
+        count: 1,
+        jobs: 2,
+        known: false,
+        twice: false,
+        verbose: false,
+        mistake: None,
+        mistakes: false,
+        is_child: false,
+        is_quiet: false,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -53,6 +70,12 @@ fn options() -> Option<Options> {
             "--known" => options.known = true,
             "--twice" => options.twice = true,
             "--verbose" => options.verbose = true,
+            "--mistake" => {
+                let name = args.next()?;
+                options.mistake = MISTAKES.iter().copied().find(|mistake| format!("{mistake:?}") == name);
+                options.mistake?;
+            }
+            "--mistakes" => options.mistakes = true,
             "--one" => options.is_child = true,
             _ => return None,
         }
@@ -68,6 +91,10 @@ pub fn main() -> ExitCode {
     if options.is_child || options.verbose {
         return one(&options);
     }
+    let begun = Instant::now();
+    if options.mistakes {
+        return prove(&options);
+    }
     let mut seeds: Vec<(u64, &str)> = Vec::new();
     if options.known {
         seeds.extend(KNOWN.iter().map(|&(name, seed)| (seed, name)));
@@ -76,7 +103,40 @@ pub fn main() -> ExitCode {
     if options.twice {
         seeds = seeds.iter().flat_map(|&seed| [seed, seed]).collect();
     }
-    many(&seeds, options.jobs, options.twice)
+    let runs = many(&seeds, &options);
+    let failed: Vec<&Ended> = runs.iter().filter(|run| run.failed).collect();
+    eprintln!("{} runs, {} failed, {} s", runs.len(), failed.len(), begun.elapsed().as_secs());
+    let mistake = options.mistake.map_or(String::new(), |mistake| format!(" --mistake {mistake:?}"));
+    for run in &failed {
+        eprintln!("    scripts/sim --seed {}{mistake} --verbose    {}", run.seed, run.name);
+    }
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Every mistake, until a seed has caught it.
+fn prove(options: &Options) -> ExitCode {
+    let mut missed = 0;
+    for &mistake in MISTAKES {
+        let mut caught = None;
+        let mut tried = 0;
+        while tried < options.count && caught.is_none() {
+            let more = (options.jobs as u64).min(options.count - tried);
+            let first = options.first + tried;
+            let seeds: Vec<(u64, &str)> = (first..first + more).map(|seed| (seed, "")).collect();
+            let runs = many(&seeds, &Options { mistake: Some(mistake), is_quiet: true, ..*options });
+            caught = runs.into_iter().filter(|run| run.failed).min_by_key(|run| run.seed);
+            tried += more;
+        }
+        match caught {
+            Some(run) => eprintln!("{mistake:?}: caught by {}", run.text),
+            None => {
+                eprintln!("{mistake:?}: NOT CAUGHT by {tried} seeds");
+                missed += 1;
+            }
+        }
+    }
+    eprintln!("{} mistakes, {missed} not caught", MISTAKES.len());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs one seed here.
@@ -95,7 +155,9 @@ fn one(options: &Options) -> ExitCode {
     let seed = options.first;
     // A fresh thread: whatever a thread keeps to make hash maps differ begins with the seed, and not with what this
     // one has done before.
+    let mistake = options.mistake;
     let run = std::thread::Builder::new().spawn(move || {
+        mistake::make(mistake);
         let result = std::panic::catch_unwind(|| scenario::run(seed));
         result.unwrap_or_else(|_| Err(panicked().err().unwrap_or_default()))
     });
@@ -130,67 +192,77 @@ struct Job {
     began: Instant,
 }
 
-fn many(seeds: &[(u64, &'static str)], jobs: usize, twice: bool) -> ExitCode {
-    let begun = Instant::now();
+/// A run that is over.
+struct Ended {
+    seed: u64,
+    name: &'static str,
+    text: String,
+    failed: bool,
+}
+
+/// Runs seeds beside each other; in the order in which they end.
+fn many(seeds: &[(u64, &'static str)], options: &Options) -> Vec<Ended> {
     let mut waiting = seeds.iter();
     let mut running: Vec<Job> = Vec::new();
-    let mut lines: Vec<(u64, String)> = Vec::new();
-    let mut failed: Vec<(u64, &str)> = Vec::new();
+    let mut ended: Vec<Ended> = Vec::new();
     loop {
-        while running.len() < jobs
+        while running.len() < options.jobs
             && let Some(&(seed, name)) = waiting.next()
         {
-            let child = Command::new(std::env::current_exe().expect("this program"))
-                .args(["--one", "--seed", &seed.to_string()])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::piped())
-                .spawn()
-                .expect("a process for a seed");
-            running.push(Job { seed, name, child, began: Instant::now() });
+            running.push(start(seed, name, options.mistake));
         }
         if running.is_empty() {
             break;
         }
         std::thread::sleep(Duration::from_millis(5));
-        let mut still = Vec::new();
-        for mut job in running {
+        for mut job in std::mem::take(&mut running) {
             let is_late = job.began.elapsed() > SEED_WAIT;
             if is_late {
                 let _ = job.child.kill();
             }
-            match job.child.try_wait() {
-                Ok(None) => still.push(job),
-                _ => {
-                    let (seed, name) = (job.seed, job.name);
-                    let output = job.child.wait_with_output().expect("it has ended");
-                    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                    let named = if name.is_empty() { String::new() } else { format!(" ({name})") };
-                    eprintln!("{text}{named}");
-                    if !output.status.success() {
-                        if is_late {
-                            eprintln!("seed {seed}: FAILED ended after {SEED_WAIT:?}");
-                        }
-                        eprintln!("    again: scripts/sim --seed {seed} --verbose");
-                        failed.push((seed, name));
-                    }
-                    lines.push((seed, text));
-                }
+            if matches!(job.child.try_wait(), Ok(None)) {
+                running.push(job);
+                continue;
+            }
+            let end = finish(job, is_late);
+            if !options.is_quiet {
+                let name = if end.name.is_empty() { String::new() } else { format!(" ({})", end.name) };
+                eprintln!("{}{name}", end.text);
+            }
+            ended.push(end);
+        }
+    }
+    if options.twice {
+        ended.sort_by(|one, other| (one.seed, &one.text).cmp(&(other.seed, &other.text)));
+        for pair in ended.chunks_mut(2) {
+            if let [one, other] = pair
+                && one.text != other.text
+            {
+                eprintln!("seed {}: FAILED two runs differ", one.seed);
+                (one.failed, one.name) = (true, "two runs differ");
             }
         }
-        running = still;
     }
-    if twice {
-        lines.sort();
-        for pair in lines.chunks(2).filter(|pair| pair.len() == 2 && pair[0] != pair[1]) {
-            eprintln!("seed {}: FAILED two runs differ", pair[0].0);
-            failed.push((pair[0].0, "two runs differ"));
-        }
+    ended
+}
+
+fn start(seed: u64, name: &'static str, mistake: Option<Mistake>) -> Job {
+    let mut command = Command::new(std::env::current_exe().expect("this program"));
+    command.args(["--one", "--seed", &seed.to_string()]);
+    if let Some(mistake) = mistake {
+        command.args(["--mistake", &format!("{mistake:?}")]);
     }
-    let took = begun.elapsed().as_secs();
-    eprintln!("{} seeds, {} failed, {took} s", seeds.len(), failed.len());
-    for (seed, name) in &failed {
-        eprintln!("    scripts/sim --seed {seed} --verbose    {name}");
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let child = command.spawn().expect("a process for a seed");
+    Job { seed, name, child, began: Instant::now() }
+}
+
+fn finish(job: Job, is_late: bool) -> Ended {
+    let Job { seed, name, child, .. } = job;
+    let output = child.wait_with_output().expect("it has ended");
+    let mut text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if is_late {
+        text = format!("{text}\nseed {seed}: FAILED ended after {SEED_WAIT:?}");
     }
-    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ended { seed, name, text, failed: is_late || !output.status.success() }
 }

@@ -3,8 +3,6 @@
 //! For: what follows from a seed, and the order of a run.
 //! Not here: the faults (`faults`), what is demanded (`invariants`, `ending`, `history`).
 
-use std::time::Duration;
-
 use korum_node::env::simulated::network;
 use korum_protocol::placement::slot::slot_of;
 use rand::rngs::SmallRng;
@@ -37,6 +35,11 @@ pub struct Plan {
     pub replication: u8,
     pub clients: usize,
     pub keys: usize,
+    pub groups: usize,
+    /// Keys of eight kilobytes that only fill, over all groups.
+    pub filling: usize,
+    /// Most bytes that one node streams to another each second.
+    pub stream_bytes: u64,
     pub pause_ms: (u64, u64),
     /// How long things break.
     pub faults_ms: u64,
@@ -56,6 +59,9 @@ impl Plan {
             replication,
             clients: chance.random_range(2..=5),
             keys: [4, 8, 8, 24][chance.random_range(0..4)],
+            groups: [1, 2, 4, 24][chance.random_range(0..4)],
+            filling: [0, 60, 150, 150][chance.random_range(0..4)],
+            stream_bytes: [128 << 10, 512 << 10, 64 << 20][chance.random_range(0..3)],
             pause_ms: [(0, 0), (0, 10), (5, 60)][chance.random_range(0..3)],
             faults_ms: chance.random_range(4_000..12_000),
             is_wild: chance.random_range(0..5) == 0,
@@ -113,7 +119,7 @@ impl Run {
             self.add_member(number, number > 0);
         }
         self.until(FORM_MS, "the cluster did not form", ending::is_whole)?;
-        self.start_clients();
+        self.start_clients()?;
         let mut faults = Faults::new(&plan);
         let end = self.world.now_us + plan.faults_ms * 1_000;
         while self.world.now_us < end {
@@ -202,7 +208,7 @@ impl Run {
             host.drift_ppm = self.chance.random_range(-DRIFT_PPM_MAX..=DRIFT_PPM_MAX);
         }
         host.wall_skew_us = self.chance.random_range(-WALL_SKEW_MAX_US..=WALL_SKEW_MAX_US);
-        let flags = member::flags(self.plan.replication, PARTITIONS, Duration::from_secs(3));
+        let flags = member::flags(self.plan.replication, PARTITIONS, self.plan.stream_bytes);
         let mut member = Member::new(host, &self.world.directory, flags);
         let seeds = if joins { self.seeds() } else { Vec::new() };
         member.start(&seeds);
@@ -224,17 +230,31 @@ impl Run {
         });
     }
 
-    fn start_clients(&mut self) {
+    fn start_clients(&mut self) -> Result<(), String> {
         orders(|orders| {
             orders.pause_ms = self.plan.pause_ms;
             orders.keys = self.plan.keys;
+            orders.groups = self.plan.groups;
+            orders.filling = self.plan.filling / self.plan.groups;
         });
+        let mut loader = Host::new("loader".into(), client_ip(100), 1);
+        loader.boot(workload::fill());
+        self.world.clients.push(loader);
+        let end = self.world.now_us + 30_000_000;
+        while !self.world.clients[0].is_idle() {
+            self.step()?;
+            if self.world.now_us > end {
+                return Err("a healthy cluster did not take every write within 30 s".to_owned());
+            }
+        }
+        self.world.clients.clear();
         for number in 0..self.plan.clients {
             let mut host = Host::new(format!("client{number}"), client_ip(number), 1);
             let seed = self.chance.random();
             host.boot(workload::run(number, seed));
             self.world.clients.push(host);
         }
+        Ok(())
     }
 
     fn stop_clients(&mut self) -> Result<(), String> {

@@ -22,6 +22,8 @@ use crate::history;
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Longest wait for a connection.
 const CONNECT_WAIT: Duration = Duration::from_millis(600);
+/// Length of the values that only fill.
+const FILLING_BYTES: usize = 8 << 10;
 /// `MOVED` answers that are followed for one command.
 const MOVES_MAX: usize = 4;
 
@@ -38,8 +40,12 @@ pub struct Orders {
     pub nonsense: Vec<String>,
     /// Shortest and longest pause between two calls, milliseconds.
     pub pause_ms: (u64, u64),
-    /// Number of keys.
+    /// Number of keys,
     pub keys: usize,
+    /// and of the groups that they stand in: keys of a group share a slot.
+    pub groups: usize,
+    /// Keys that only fill each group, so that its partition is streamed in more than one piece.
+    pub filling: usize,
 }
 
 thread_local! {
@@ -263,7 +269,32 @@ impl Client {
 
 /// The name of a key.
 pub fn key(number: usize) -> String {
-    format!("key:{number}")
+    let groups = orders(|orders| orders.groups).max(1);
+    format!("key:{{{}}}:{number}", number % groups)
+}
+
+/// Fills all groups.
+pub async fn fill() {
+    let (groups, filling) = orders(|orders| (orders.groups, orders.filling));
+    let value = vec![b'x'; FILLING_BYTES];
+    for group in 0..groups {
+        let mut next = 0;
+        while next < filling {
+            let ports = orders(|orders| orders.client_ports.clone());
+            let Some(mut connection) = Connection::open(&ports[next % ports.len()]).await else { continue };
+            while next < filling {
+                let key = format!("fill:{{{group}}}:{next}");
+                let mut bytes = BytesMut::new();
+                encode_request(&[b"SET", key.as_bytes(), &value], &mut bytes);
+                let is_sent = connection.stream.write_all(&bytes).await.is_ok();
+                if !is_sent || !matches!(connection.reply().await, Some(Answer::Simple(_))) {
+                    sleep(Duration::from_millis(20)).await;
+                    break;
+                }
+                next += 1;
+            }
+        }
+    }
 }
 
 fn set(value: &str, condition: Condition, get: bool, expire: Option<Duration>) -> Command {

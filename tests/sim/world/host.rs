@@ -8,6 +8,7 @@
 
 use std::future::Future;
 use std::net::Ipv4Addr;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use korum_node::env::simulated::{self, Host as Place};
@@ -116,15 +117,19 @@ impl Host {
             return;
         }
         let missed = std::mem::take(&mut self.missed_ms);
-        self.within(now_us, |runtime| {
-            runtime.block_on(async {
-                if missed > 0 {
-                    tokio::time::advance(Duration::from_millis(missed)).await;
-                }
-                if passed > 0 {
-                    tokio::time::sleep(Duration::from_millis(passed)).await;
-                }
+        if missed > 0 {
+            // Its clock jumps before anything runs.
+            self.within(now_us, |runtime| {
+                let jump = tokio::time::advance(Duration::from_millis(missed));
+                let mut jump = std::pin::pin!(jump);
+                let _inside = runtime.enter();
+                let _ = jump.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             });
+        }
+        self.within(now_us, |runtime| {
+            if passed > 0 {
+                runtime.block_on(tokio::time::sleep(Duration::from_millis(passed)));
+            }
         });
     }
 

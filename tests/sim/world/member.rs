@@ -6,7 +6,6 @@
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use korum_node::config::{Action, Config};
 use korum_node::env::Clock;
@@ -136,11 +135,12 @@ impl Member {
 }
 
 /// The options of all nodes of a run.
-pub fn flags(replication: u8, partitions: u32, rereplicate_after: Duration) -> Vec<String> {
-    let settings: [(&str, String); 5] = [
+pub fn flags(replication: u8, partitions: u32, stream_bytes: u64) -> Vec<String> {
+    let settings: [(&str, String); 6] = [
         ("--replication", replication.to_string()),
         ("--partitions", partitions.to_string()),
-        ("--rereplicate-after", format!("{}ms", rereplicate_after.as_millis())),
+        ("--rereplicate-after", "3000ms".into()),
+        ("--rebalance-bytes-per-second", stream_bytes.to_string()),
         ("--replica-timeout", "1000ms".into()),
         ("--request-timeout", "3000ms".into()),
     ];
