@@ -10,7 +10,9 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::runtime::{Builder, Handle};
+#[cfg(not(korum_sim))]
+use tokio::runtime::Builder;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -22,6 +24,26 @@ thread_local! {
 #[must_use]
 pub fn worker_number() -> usize {
     WORKER.get()
+}
+
+/// Runs what blocks on the disk, on a thread where that stalls nobody.
+///
+/// # Errors
+/// When it panicked, or the runtime ends.
+#[cfg(not(korum_sim))]
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    tokio::task::spawn_blocking(work).await
+}
+
+/// Runs what blocks on the disk, here and now: in a simulation one thread runs everything.
+///
+/// # Errors
+/// Never.
+#[cfg(korum_sim)]
+pub async fn blocking<T>(work: impl FnOnce() -> T) -> Result<T, tokio::task::JoinError> {
+    Ok(work())
 }
 
 /// The worker threads. Dropping it ends them.
@@ -36,6 +58,7 @@ impl Executor {
     ///
     /// # Errors
     /// When the system gives no thread or no poller.
+    #[cfg(not(korum_sim))]
     pub fn start(count: usize) -> io::Result<Arc<Self>> {
         let (stop, _) = watch::channel(false);
         let mut workers = Vec::with_capacity(count.max(1));
@@ -51,6 +74,19 @@ impl Executor {
             })?;
         }
         Ok(Arc::new(Self { workers, next: AtomicUsize::new(0), stop }))
+    }
+
+    /// Lets the present runtime be the only worker: in a simulation one thread runs everything.
+    ///
+    /// # Errors
+    /// Never.
+    #[cfg(korum_sim)]
+    pub fn start(_: usize) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            workers: vec![Handle::current()],
+            next: AtomicUsize::new(0),
+            stop: watch::channel(false).0,
+        }))
     }
 
     /// Runs a task on the next worker in turn.

@@ -29,7 +29,7 @@ fn run(config: Config) -> ExitCode {
     korum_node::admin::log::start(&config.log);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = runtime.map_err(server::ServerError::from).and_then(|runtime| {
-        let outcome = runtime.block_on(server::run(config, Clock::system()));
+        let outcome = runtime.block_on(server::run(config, Clock::system(), |_| {}));
         runtime.shutdown_background();
         outcome
     });

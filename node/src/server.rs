@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use korum_protocol::id::Incarnation;
 use korum_protocol::map::{Addresses, View};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -71,15 +70,16 @@ pub enum ServerError {
 }
 
 /// Runs a node until `SIGTERM`, `SIGINT` or `SHUTDOWN`. To be called on the control runtime.
+/// `on_ready` is shown the node once it accepts connections.
 ///
 /// # Errors
 /// When it cannot start; its text says what to do.
-pub async fn run(config: Config, clock: Clock) -> Result<(), ServerError> {
+pub async fn run(config: Config, clock: Clock, on_ready: impl Fn(&Arc<Node>)) -> Result<(), ServerError> {
     raise_descriptor_limit(u64::from(config.network.maxclients) + OTHER_DESCRIPTORS);
     let mut listeners = listen(&config).await?;
     let mut signals = Signals::new()?;
     // A node that gave up its cluster to join another is a new node: everything but its ports begins anew.
-    while live(&config, &clock, &mut listeners, &mut signals).await? == End::Anew {}
+    while live(&config, &clock, &mut listeners, &mut signals, &on_ready).await? == End::Anew {}
     Ok(())
 }
 
@@ -97,6 +97,7 @@ async fn live(
     clock: &Clock,
     listeners: &mut Vec<(Arc<TcpListener>, PortKind)>,
     signals: &mut Signals,
+    on_ready: impl Fn(&Arc<Node>),
 ) -> Result<End, ServerError> {
     let executor = Executor::start(usize::from(config.limits.threads))?;
     let (accepted, waiting) = mpsc::channel(ACCEPTED_MAX);
@@ -145,6 +146,7 @@ async fn live(
         peer_port = node.config().network.peer_port,
         "ready to accept connections"
     );
+    on_ready(&node);
     let stop = until_stopped(&node, signals).await;
     drop(acceptors);
     if stop != Stop::GivenUp {
@@ -262,13 +264,17 @@ enum Stop {
 }
 
 /// The signals that ask a process to end. Taken once: afterwards they end nothing by themselves.
+#[cfg(not(korum_sim))]
 struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
 }
 
+#[cfg(not(korum_sim))]
 impl Signals {
     fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+
         let terminate = signal(SignalKind::terminate())?;
         Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
     }
@@ -279,6 +285,21 @@ impl Signals {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
         }
+    }
+}
+
+/// A simulation uses [`Node::shutdown`].
+#[cfg(korum_sim)]
+struct Signals;
+
+#[cfg(korum_sim)]
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn asked(&mut self) {
+        std::future::pending().await
     }
 }
 

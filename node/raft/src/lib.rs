@@ -22,6 +22,8 @@ mod membership;
 mod message;
 mod network;
 mod record;
+#[cfg(korum_sim)]
+pub mod simulated;
 mod snapshot;
 mod start;
 mod state_machine;

@@ -22,7 +22,7 @@ use super::network::Network;
 use super::snapshot::Stored;
 use super::state_machine::StateMachine;
 use super::types::{Metrics, Raft};
-use super::writer::Writer;
+use super::writer::{Thread, Writer};
 use super::{Options, RaftTransport};
 
 /// Entries between two snapshots: a rebalance makes hundreds of small ones.
@@ -59,6 +59,7 @@ pub struct Running {
 }
 
 /// Starts Raft on a new thread.
+#[cfg(not(korum_sim))]
 pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::Result<Running> {
     let (started, wait) = oneshot::channel();
     let name = "korum-raft".to_owned();
@@ -66,31 +67,27 @@ pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::R
     wait.await.unwrap_or_else(|_| Err(io::Error::other("the Raft thread ended while it started")))
 }
 
+/// Starts Raft on the present runtime: in a simulation one thread runs everything.
+#[cfg(korum_sim)]
+pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::Result<Running> {
+    let (started, wait) = oneshot::channel();
+    let (has_stopped, stopped) = watch::channel(false);
+    drop(tokio::spawn(async move {
+        drop(run(options, transport, started, stopped).await);
+        has_stopped.send_replace(true);
+    }));
+    wait.await.unwrap_or_else(|_| Err(io::Error::other("Raft ended while it started")))
+}
+
 /// The thread's whole life.
+#[cfg(not(korum_sim))]
 fn live(options: Options, transport: Arc<dyn RaftTransport>, started: oneshot::Sender<io::Result<Running>>) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return drop(started.send(Err(error))),
     };
     let (has_stopped, stopped) = watch::channel(false);
-    let disk = runtime.block_on(async {
-        match put_together(options, transport, stopped).await {
-            Ok((running, asked_to_stop, disk)) => {
-                let raft = running.raft.clone();
-                // If nobody waits any more, the handles are dropped, and that asks to stop.
-                let _ = started.send(Ok(running));
-                let _ = asked_to_stop.await;
-                if tokio::time::timeout(STOP_WAIT, raft.shutdown()).await.is_err() {
-                    tracing::warn!("Raft did not stop in {STOP_WAIT:?}: it is dropped");
-                }
-                Some(disk)
-            }
-            Err(error) => {
-                let _ = started.send(Err(error));
-                None
-            }
-        }
-    });
+    let disk = runtime.block_on(run(options, transport, started, stopped));
     // Dropping the runtime drops all tasks, with them the last senders of jobs: the disk thread
     // writes what it was given and ends.
     drop(runtime);
@@ -102,7 +99,32 @@ fn live(options: Options, transport: Arc<dyn RaftTransport>, started: oneshot::S
     has_stopped.send_replace(true);
 }
 
-type Parts = (Running, oneshot::Receiver<()>, std::thread::JoinHandle<()>);
+/// Until it is told to stop; gives what runs the disk.
+async fn run(
+    options: Options,
+    transport: Arc<dyn RaftTransport>,
+    started: oneshot::Sender<io::Result<Running>>,
+    stopped: watch::Receiver<bool>,
+) -> Option<Thread> {
+    match put_together(options, transport, stopped).await {
+        Ok((running, asked_to_stop, disk)) => {
+            let raft = running.raft.clone();
+            // If nobody waits any more, the handles are dropped, and that asks to stop.
+            let _ = started.send(Ok(running));
+            let _ = asked_to_stop.await;
+            if tokio::time::timeout(STOP_WAIT, raft.shutdown()).await.is_err() {
+                tracing::warn!("Raft did not stop in {STOP_WAIT:?}: it is dropped");
+            }
+            Some(disk)
+        }
+        Err(error) => {
+            let _ = started.send(Err(error));
+            None
+        }
+    }
+}
+
+type Parts = (Running, oneshot::Receiver<()>, Thread);
 
 async fn put_together(
     options: Options,

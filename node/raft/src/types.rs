@@ -12,6 +12,12 @@ use korum_protocol::map::{MapChange, Refusal};
 /// What applying an entry answers: the epoch of the map after it, or why it was left as it was.
 pub type Response = Result<Epoch, Refusal>;
 
+/// Where openraft runs.
+#[cfg(not(korum_sim))]
+pub type Runtime = openraft::TokioRuntime;
+#[cfg(korum_sim)]
+pub use super::simulated::Runtime;
+
 openraft::declare_raft_types!(
     /// Our choice of types for openraft.
     pub TypeConfig:
@@ -21,7 +27,7 @@ openraft::declare_raft_types!(
         Node = openraft::BasicNode,
         Entry = openraft::Entry<TypeConfig>,
         SnapshotData = Cursor<Vec<u8>>,
-        AsyncRuntime = openraft::TokioRuntime,
+        AsyncRuntime = Runtime,
 );
 
 /// The running Raft.

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
-use std::thread::JoinHandle;
 
 use openraft::storage::LogFlushed;
 use tokio::sync::{mpsc, oneshot};
@@ -15,7 +14,7 @@ use super::files::Directory;
 use super::log_file::LogFile;
 use super::types::{LogId, TypeConfig, Vote};
 use super::vote_file::VoteFile;
-use super::whole_files::{self, Intact, WholeFile};
+use super::whole_files::{self, Files, Intact, WholeFile};
 
 /// Jobs that may wait; a full queue makes Raft wait, which slows its proposers.
 const JOBS_MAX: usize = 1024;
@@ -40,35 +39,34 @@ pub enum Job {
     Vote(Vote, oneshot::Sender<io::Result<()>>),
 }
 
+/// The threads, to wait for: the one that ends last.
+#[cfg(not(korum_sim))]
+pub type Thread = std::thread::JoinHandle<()>;
+/// The task in the threads' place.
+#[cfg(korum_sim)]
+pub type Thread = tokio::task::JoinHandle<()>;
+
 /// The way to the threads. They end when the last of these is dropped.
 #[derive(Clone)]
 pub struct Writer {
     jobs: mpsc::Sender<Job>,
-    files: mpsc::Sender<WholeFile>,
+    files: Files,
 }
 
 impl Writer {
-    /// Starts the threads; the handle is of the one that ends last. `snapshot_at` is where the snapshot on disk
-    /// stands.
+    /// Starts the threads. `snapshot_at` is where the snapshot on disk stands.
     pub fn start(
         directory: Directory,
         log: LogFile,
         vote: VoteFile,
         snapshot_at: Option<LogId>,
-    ) -> io::Result<(Self, JoinHandle<()>)> {
+    ) -> io::Result<(Self, Thread)> {
         let intact = Intact::new(directory);
         let (files, files_thread) = whole_files::start(intact.clone(), snapshot_at)?;
         let (jobs, queue) = mpsc::channel(JOBS_MAX);
         let disk =
             Disk { intact, log, vote, pending: Pending::default(), files: files.clone(), new_log: None };
-        let name = "korum-raft-disk".to_owned();
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
-            run(disk, queue);
-            if files_thread.join().is_err() {
-                tracing::error!("the thread that writes Raft's snapshots panicked");
-            }
-        })?;
-        Ok((Self { jobs, files }, thread))
+        Ok((Self { jobs, files }, begin(disk, queue, files_thread)?))
     }
 
     /// Hands a job over.
@@ -86,7 +84,7 @@ impl Writer {
     /// Writes a snapshot; durable on return.
     pub async fn save_snapshot(&self, at: Option<LogId>, bytes: Vec<u8>) -> io::Result<()> {
         let (done, wait) = oneshot::channel();
-        self.files.send(WholeFile::Snapshot { at, bytes, done }).await.map_err(|_| stopped())?;
+        self.files.write(WholeFile::Snapshot { at, bytes, done }).await.map_err(|_| stopped())?;
         wait.await.unwrap_or_else(|_| Err(stopped()))
     }
 }
@@ -95,6 +93,49 @@ fn stopped() -> io::Error {
     io::Error::other("the Raft log's writer has stopped")
 }
 
+#[cfg(not(korum_sim))]
+fn begin(disk: Disk, queue: mpsc::Receiver<Job>, files: whole_files::Thread) -> io::Result<Thread> {
+    std::thread::Builder::new().name("korum-raft-disk".into()).spawn(move || {
+        run(disk, queue);
+        if files.join().is_err() {
+            tracing::error!("the thread that writes Raft's snapshots panicked");
+        }
+    })
+}
+
+#[cfg(korum_sim)]
+fn begin(disk: Disk, queue: mpsc::Receiver<Job>, _files: whole_files::Thread) -> io::Result<Thread> {
+    Ok(tokio::spawn(run_simulated(disk, queue)))
+}
+
+/// Writes after the time that the simulated disk takes. A node that is killed before that has not written,
+/// or, when its disk says so, has written part of the first record.
+#[cfg(korum_sim)]
+async fn run_simulated(disk: Disk, mut queue: mpsc::Receiver<Job>) {
+    struct Unwritten(Disk, Vec<Job>);
+
+    impl Drop for Unwritten {
+        fn drop(&mut self) {
+            if let Some(Job::Append { bytes, .. }) = self.1.first() {
+                let part = super::simulated::disk().torn(bytes.len());
+                let _ = self.0.log.append(&bytes[..part]);
+            }
+        }
+    }
+
+    let mut now = Unwritten(disk, Vec::new());
+    while queue.recv_many(&mut now.1, DRAIN_MAX).await > 0 {
+        let delay = super::simulated::disk().delay;
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        std::mem::take(&mut now.1).into_iter().for_each(|job| now.0.take(job));
+        now.0.flush();
+        now.0.tidy();
+    }
+}
+
+#[cfg(not(korum_sim))]
 fn run(mut disk: Disk, mut queue: mpsc::Receiver<Job>) {
     let mut jobs = Vec::with_capacity(DRAIN_MAX);
     while queue.blocking_recv_many(&mut jobs, DRAIN_MAX) > 0 {
@@ -124,7 +165,7 @@ struct Disk {
     log: LogFile,
     vote: VoteFile,
     pending: Pending,
-    files: mpsc::Sender<WholeFile>,
+    files: Files,
     new_log: Option<NewLog>,
 }
 
@@ -140,7 +181,7 @@ impl Disk {
                 self.await_new_log();
                 let (send, made) = sync_channel(1);
                 // A send fails when the other thread has ended, which it does not before this one.
-                if self.files.blocking_send(WholeFile::Log { records, made: send }).is_ok() {
+                if self.files.write_blocking(WholeFile::Log { records, made: send }).is_ok() {
                     self.new_log = Some(NewLog { made, since: vec![] });
                 }
             }

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 
 use super::control;
 use super::join::peer_port;
-use super::shared::{Shared, lock};
+use super::shared::{Hint, Shared, lock};
 use crate::net::peer::RpcError;
 use korum_raft::ProposeError;
 
@@ -44,7 +44,11 @@ pub(super) async fn ask_leader(
     let known = *shared.consensus.leader().borrow();
     let target = match (hinted, known) {
         // A node that was just asked knows better than this one, until this one hears of another leader.
-        (Some((node, address)), known) if known.is_none() || known == Some(node) => Some((node, address)),
+        (Some(Hint { leader, address, instead_of }), known)
+            if known.is_none() || known == Some(leader) || known == instead_of =>
+        {
+            Some((leader, address))
+        }
         (_, Some(leader)) => {
             *lock(&shared.hint) = None;
             Some((leader, shared.rpc.address_of(leader).unwrap_or_default()))
@@ -78,7 +82,9 @@ pub(super) async fn ask_leader(
 
 fn follow(shared: &Shared, asked: NodeId, hint: &LeaderHint) {
     let next = match (hint.leader, &hint.address) {
-        (Some(leader), Some(address)) if leader != asked => Some((leader, address.clone())),
+        (Some(leader), Some(address)) if leader != asked => {
+            Some(Hint { leader, address: address.clone(), instead_of: None })
+        }
         _ => None,
     };
     *lock(&shared.hint) = next;
@@ -97,17 +103,20 @@ async fn exchange(
 
 /// Asks the nodes of the map, and the seeds, who leads; stops at the first that knows.
 pub(super) async fn find_leader(shared: &Shared) {
+    let instead_of = *shared.consensus.leader().borrow();
     let nodes: Vec<NodeId> =
         shared.view().map(|view| view.map.nodes.keys().copied().collect()).unwrap_or_default();
     let others = nodes.into_iter().filter(|node| *node != shared.me());
     for (node, address) in others.filter_map(|node| Some((node, shared.rpc.address_of(node)?))) {
         if let Ok(ControlReply::NotLeader(hint)) =
             exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await
-            && hint.leader.is_some_and(|leader| leader != shared.me())
+            && let Some(leader) = hint.leader.filter(|leader| *leader != shared.me())
+            // A leader does not tell its own address: it is the one that was asked.
+            && let Some(address) = hint.address.or((leader == node).then_some(address))
         {
-            return *lock(&shared.hint) = hint.leader.zip(hint.address);
+            return *lock(&shared.hint) = Some(Hint { leader, address, instead_of });
         }
-        if shared.consensus.leader().borrow().is_some() {
+        if *shared.consensus.leader().borrow() != instead_of {
             return;
         }
     }

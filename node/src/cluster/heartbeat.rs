@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Standing;
 use super::ask::{ask_leader, find_leader, propose};
 use super::shared::{Shared, lock};
+use crate::env::mistake::{Mistake, makes};
 
 /// Shortest time between two heartbeats, however many reasons there are to send one.
 const GAP: Duration = Duration::from_millis(10);
@@ -40,7 +41,11 @@ pub(super) async fn run(shared: Arc<Shared>) {
         }
         if in_vain >= LOST_AFTER && !shared.leads() {
             in_vain = 0;
-            find_leader(&shared).await;
+            // Nodes that do not answer take long to ask, and Raft may know in the meantime.
+            tokio::select! {
+                () = find_leader(&shared) => {}
+                changed = leader.changed() => if changed.is_err() { return },
+            }
         }
         sleep(GAP).await;
         loop {
@@ -92,6 +97,7 @@ async fn beat(shared: &Arc<Shared>) -> Outcome {
         HeartbeatReply::Granted { lease_ms, .. } => {
             // An answer can promise no more than this node would ever grant.
             let duration = Duration::from_millis(lease_ms.into()).min(shared.timing.lease);
+            let sent_at = if makes(Mistake::LeaseFromAnswer) { shared.clock.now() } else { sent_at };
             shared.lease.extend(sent_at, duration);
             stand(shared, Standing::Serving);
             Outcome::Heard
@@ -127,7 +133,7 @@ async fn begin_incarnation(shared: &Arc<Shared>, known: Incarnation) -> bool {
     shared.lease.revoke(shared.clock.now());
     stand(shared, Standing::Registering);
     let on_disk = Arc::clone(shared);
-    let begun = tokio::task::spawn_blocking(move || {
+    let begun = crate::executor::blocking(move || {
         lock(&on_disk.identity).as_mut().map(|identity| identity.begin_incarnation(known))
     });
     match begun.await {

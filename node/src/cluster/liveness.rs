@@ -15,6 +15,7 @@ use korum_protocol::map::{ClusterMap, Liveness};
 
 use super::lease::{Grants, Timing};
 use crate::env::Tick;
+use crate::env::mistake::{Mistake, makes};
 
 /// A leader that did not look for so long was stopped itself: what it did not hear meanwhile proves nothing.
 const STALL: Duration = Duration::from_millis(250);
@@ -145,7 +146,9 @@ impl Watch {
 
     /// Looks at all nodes of the map. To be called at least every 100 ms while this node leads.
     pub fn decide(&mut self, map: &ClusterMap, grants: &Grants, timing: &Timing, now: Tick) -> Vec<Decision> {
-        if now.since(self.looked) > STALL {
+        // Whom a leader does not hear while no quorum hears it, it cannot judge: it is the one that is cut off.
+        let is_cut_off = grants.unconfirmed_for(now) > 2 * timing.confirm_window;
+        if is_cut_off || now.since(self.looked) > STALL {
             self.observing_since = now;
         }
         self.looked = now;
@@ -194,8 +197,12 @@ impl Watch {
         // A leader that was cut off granted nothing for a while, and a run that has just been registered was granted
         // nothing yet: a node that is alive must have had the time to be heard.
         let silent_since = seen.heard.unwrap_or_default().max(observing_since).max(up_since);
-        let silent = now.since(silent_since) >= timing.lease_end();
-        (silent && grants.has_run_out(node, incarnation, timing, now)).then_some(Why::Silent)
+        let patience =
+            if makes(Mistake::NoTakeoverWait) { timing.confirm_window } else { timing.lease_end() };
+        let silent = now.since(silent_since) >= patience;
+        // Nor does it decide meanwhile: the decision would lie in its log, and be agreed once it is back.
+        let may_judge = grants.is_confirmed(timing, now);
+        (silent && may_judge && grants.has_run_out(node, incarnation, timing, now)).then_some(Why::Silent)
     }
 
     fn entry(&mut self, node: NodeId, incarnation: Incarnation) -> &mut Seen {

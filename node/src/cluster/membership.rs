@@ -89,12 +89,16 @@ pub fn next_step(situation: &Situation<'_>) -> Option<Step> {
     stray.map(|node| Step::Remove(*node))
 }
 
-/// A goal that takes away at most one voter, and one that is gone before one that is there: each set on the way must
-/// have a quorum of living nodes.
+/// A goal that takes away at most one voter: first one that is down and no member any more, for it never comes back,
+/// then another one that is down, then one that is there. Each set on the way must have a quorum of living nodes.
 fn one_less(situation: &Situation<'_>, goal: BTreeSet<NodeId>) -> BTreeSet<NodeId> {
     let Situation { me, map, raft, .. } = situation;
     let is_up = |node: &NodeId| map.nodes.get(node).is_some_and(korum_protocol::map::NodeRecord::is_up);
-    let first = raft.voters.difference(&goal).copied().min_by_key(|node| (node == me, is_up(node), *node));
+    let first = raft
+        .voters
+        .difference(&goal)
+        .copied()
+        .min_by_key(|node| (node == me, is_up(node), belongs(map, node), *node));
     let mut next: BTreeSet<NodeId> = raft.voters.union(&goal).copied().collect();
     if let Some(first) = first {
         next.remove(&first);
@@ -104,8 +108,7 @@ fn one_less(situation: &Situation<'_>, goal: BTreeSet<NodeId>) -> BTreeSet<NodeI
 
 fn choose_voters(situation: &Situation<'_>) -> BTreeSet<NodeId> {
     let Situation { me, map, raft, .. } = situation;
-    let belongs =
-        |node: &NodeId| map.nodes.get(node).is_some_and(|record| record.membership == Membership::Member);
+    let belongs = |node: &NodeId| belongs(map, node);
     let is_up = |node: &NodeId| map.nodes.get(node).is_some_and(korum_protocol::map::NodeRecord::is_up);
     let members = map.nodes.keys().filter(|node| belongs(node)).count();
     let wanted = match members {
@@ -149,6 +152,10 @@ fn choose_voters(situation: &Situation<'_>) -> BTreeSet<NodeId> {
         return raft.voters.clone();
     }
     chosen
+}
+
+fn belongs(map: &ClusterMap, node: &NodeId) -> bool {
+    map.nodes.get(node).is_some_and(|record| record.membership == Membership::Member)
 }
 
 /// The candidate whose zone has the fewest voters; the smallest id among equals.

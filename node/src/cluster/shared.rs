@@ -48,7 +48,7 @@ pub(super) struct Shared {
     /// What this node has seen of others.
     pub evidence: Mutex<EvidenceLog>,
     /// Whom another node named as the leader, when Raft does not know.
-    pub hint: Mutex<Option<(NodeId, String)>>,
+    pub hint: Mutex<Option<Hint>>,
     pub standing: watch::Sender<Standing>,
     /// Heartbeat now.
     pub beat: Notify,
@@ -61,6 +61,15 @@ pub(super) struct Shared {
 
 /// Looks at every partition: does this node hold any key?
 pub(super) type HoldsKeys = Box<dyn Fn() -> bool + Send + Sync>;
+
+/// Whom another node named as the leader.
+#[derive(Clone)]
+pub(super) struct Hint {
+    pub leader: NodeId,
+    pub address: String,
+    /// Whom this node knew as the leader, in vain, when it asked. A node that Raft has taken out hears of nobody else.
+    pub instead_of: Option<NodeId>,
+}
 
 /// What a node says of itself, whichever run it is.
 pub(super) struct About {

@@ -23,6 +23,7 @@ use super::{Callbacks, Cluster, ClusterOptions, RAFT_DIR, Standing};
 use super::{control, coordinator, heartbeat, join, probe};
 use crate::env::Clock;
 use crate::env::transport::TcpListener;
+use crate::executor::blocking;
 use crate::net::peer::{LocalPeer, PeerEvent, PeerHandlers, PeerRpc, PeerServer};
 use korum_raft::{Consensus, Options, ProposeError, RaftTransport};
 
@@ -91,41 +92,60 @@ pub(super) async fn start(
     let (started, wait) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let (has_ended, ended) = watch::channel(false);
-    let live = move || {
-        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-            Ok(runtime) => runtime,
-            Err(error) => return drop(started.send(Err(StartError::Io(error)))),
-        };
+    let live = async move {
         let mut started = started;
-        let built = runtime.block_on(async {
-            tokio::select! {
-                biased;
-                built = build(options, clock, callbacks) => Some(built),
-                // Nobody waits for it any more.
-                () = started.closed() => None,
-            }
-        });
+        let built = tokio::select! {
+            biased;
+            built = build(options, clock, callbacks) => built,
+            // Nobody waits for it any more.
+            () = started.closed() => return None,
+        };
         match built {
-            Some(Ok(shared)) => {
+            Ok(shared) => {
                 // If nobody waits any more, the stop sender is gone as well.
-                let _ = started.send(Ok((shared, runtime.handle().clone())));
-                let _ = runtime.block_on(stopped);
-                // All tasks of this room end here, and with them its sockets.
-                runtime.shutdown_timeout(END);
+                let _ = started.send(Ok((shared, tokio::runtime::Handle::current())));
+                let _ = stopped.await;
+                None
             }
-            // Its port is free when the caller hears of it.
-            Some(Err(error)) => {
-                runtime.shutdown_timeout(END);
-                let _ = started.send(Err(error));
-            }
-            None => {}
+            Err(error) => Some((started, error)),
+        }
+    };
+    run(live, move |failed| {
+        // The port is free when the caller hears of it.
+        if let Some((started, error)) = failed {
+            let _ = started.send(Err(error));
         }
         has_ended.send_replace(true);
-    };
-    std::thread::Builder::new().name("korum-cluster".into()).spawn(live)?;
+    })?;
     let died = || StartError::Io(io::Error::other("the cluster thread ended while it started"));
     let (shared, runtime) = wait.await.map_err(|_| died())??;
     Ok(Arc::new(Cluster { shared, runtime, stop: Mutex::new(Some(stop)), ended }))
+}
+
+/// Runs the room on a thread of its own.
+#[cfg(not(korum_sim))]
+fn run<T: 'static>(
+    live: impl Future<Output = T> + Send + 'static,
+    ended: impl FnOnce(T) + Send + 'static,
+) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name("korum-cluster".into()).spawn(move || {
+        let end = runtime.block_on(live);
+        // All tasks of this room end here, and with them its sockets.
+        runtime.shutdown_timeout(END);
+        ended(end);
+    })?;
+    Ok(())
+}
+
+/// Runs the room on the present runtime: in a simulation one thread runs everything, and ends a node as a whole.
+#[cfg(korum_sim)]
+fn run<T: Send + 'static>(
+    live: impl Future<Output = T> + Send + 'static,
+    ended: impl FnOnce(T) + Send + 'static,
+) -> io::Result<()> {
+    drop(tokio::spawn(async move { ended(live.await) }));
+    Ok(())
 }
 
 async fn build(
@@ -134,8 +154,7 @@ async fn build(
     callbacks: Callbacks,
 ) -> Result<Arc<Shared>, StartError> {
     let dir = options.dir.clone();
-    let identity =
-        tokio::task::spawn_blocking(move || Identity::open(&dir)).await.map_err(io::Error::other)??;
+    let identity = blocking(move || Identity::open(&dir)).await.map_err(io::Error::other)??;
     let listen = |source| StartError::Listen { address: options.listen.clone(), source };
     let listener = TcpListener::bind(&options.listen).await.map_err(listen)?;
     let mut addresses = options.addresses.clone();
@@ -228,7 +247,7 @@ async fn begin(
 
 async fn save_identity(shared: &Arc<Shared>, cluster_id: ClusterId) -> Result<(), StartError> {
     let on_disk = Arc::clone(shared);
-    let saved = tokio::task::spawn_blocking(move || {
+    let saved = blocking(move || {
         lock(&on_disk.identity).as_mut().map_or(Ok(()), |identity| identity.set_cluster_id(cluster_id))
     });
     saved.await.map_err(io::Error::other)??;

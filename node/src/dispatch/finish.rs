@@ -25,6 +25,7 @@ use super::parts::{Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::route::Port;
 use crate::admin::stats::Counter;
 use crate::env::Tick;
+use crate::env::mistake::{Mistake, makes};
 use crate::env::random::random;
 use crate::executor::worker_number;
 use crate::net::forward::{Answer, FRAME_BYTES, ForwardError, Pending, REQUEST_HEADER_BYTES};
@@ -110,7 +111,7 @@ impl Batch {
     /// A node that leaves gave its lease back itself. What it had executed by then, under a lease that was valid
     /// afterwards, stands in front of whatever its successors execute, and is answered.
     async fn hold_lease(&mut self, node: &Node, deadline: Tick) {
-        while !self.is_leased(node) {
+        while !self.is_leased(node) && !makes(Mistake::LeaseNotRechecked) {
             if node.is_leaving() && self.is_confirmed {
                 return;
             }

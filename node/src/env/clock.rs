@@ -6,6 +6,7 @@
 use std::ops::Add;
 use std::time::Duration;
 
+#[cfg(not(korum_sim))]
 use rustix::time::{ClockId, clock_gettime};
 
 /// A moment of this machine's boot clock, in nanoseconds; never compared between machines.
@@ -43,6 +44,7 @@ impl Clock {
 
     /// The moment on the boot clock.
     #[must_use]
+    #[cfg(not(korum_sim))]
     pub fn now(&self) -> Tick {
         let time = clock_gettime(ClockId::Boottime);
         Tick(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
@@ -50,9 +52,26 @@ impl Clock {
 
     /// Unix time, in microseconds.
     #[must_use]
+    #[cfg(not(korum_sim))]
     pub fn wall_us(&self) -> u64 {
         let time = clock_gettime(ClockId::Realtime);
         time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
+    }
+
+    /// The moment on the boot clock of the host whose turn it is.
+    #[must_use]
+    #[cfg(korum_sim)]
+    pub fn now(&self) -> Tick {
+        let host = super::simulated::current();
+        Tick(host.boot_ns) + tokio::time::Instant::now().duration_since(host.epoch)
+    }
+
+    /// Unix time on the host whose turn it is, in microseconds.
+    #[must_use]
+    #[cfg(korum_sim)]
+    pub fn wall_us(&self) -> u64 {
+        let host = super::simulated::current();
+        host.wall_us + tokio::time::Instant::now().duration_since(host.epoch).as_micros() as u64
     }
 
     /// Unix time, in milliseconds: the unit of expiry.

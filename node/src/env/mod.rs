@@ -4,7 +4,10 @@
 //! Not here: anything that decides.
 
 pub mod clock;
+pub mod mistake;
 pub mod random;
+#[cfg(korum_sim)]
+pub mod simulated;
 pub mod transport;
 
 pub use clock::{Clock, Tick};

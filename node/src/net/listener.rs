@@ -13,7 +13,7 @@ use super::clients::TOO_MANY;
 use super::connection::Connection;
 use super::session::PortKind;
 use crate::admin::stats::Counter;
-use crate::env::transport::{TcpListener, TcpStream};
+use crate::env::transport::{DetachedStream, TcpListener, TcpStream};
 use crate::executor::worker_number;
 use crate::node::Node;
 
@@ -54,7 +54,7 @@ async fn take_in(node: &Arc<Node>, mut stream: TcpStream, port: PortKind) {
 }
 
 /// Off this thread's poller, for another thread's.
-fn detach(stream: TcpStream) -> io::Result<std::net::TcpStream> {
+fn detach(stream: TcpStream) -> io::Result<DetachedStream> {
     stream.set_nodelay(true)?;
     stream.into_std()
 }

@@ -17,9 +17,10 @@ use korum_protocol::map::PartitionId;
 use korum_protocol::rope::Rope;
 use smallvec::SmallVec;
 
-use super::effect::Effects;
+use super::effect::{Effect, Effects};
 use super::link::{Lane, Link, Place};
 use super::message::{Body, Compared, Message};
+use crate::env::mistake::{Mistake, makes};
 use crate::store::{HashPosition, Keyspace};
 
 /// A primary's side of one partition.
@@ -214,6 +215,7 @@ impl PeerCopy {
     pub fn is_complete(&self) -> bool {
         matches!(&self.stage, Stage::Live { link, completed, .. }
             if !link.is_broken() && link.has_acknowledged(*completed))
+            || makes(Mistake::EarlyHolder) && matches!(&self.stage, Stage::Streaming { .. })
     }
 
     /// Takes a fresh connection: asks how far the copy has come.
@@ -312,7 +314,9 @@ impl Primary {
                 Stage::Streaming { link, next } => {
                     let mut passing = Rope::new();
                     for (at, part) in effects.iter() {
-                        if at.is_none_or(|at| at < *next) {
+                        let is_forgotten =
+                            makes(Mistake::ForgottenDelete) && Effect::is_delete(part.copied());
+                        if at.is_none_or(|at| at < *next) && !is_forgotten {
                             passing.append(&part);
                         }
                     }
@@ -335,6 +339,9 @@ impl Primary {
     /// What an answer that saw the present content has to wait for; adds it to `waits`.
     pub fn settlement(&self, waits: &mut Waits) -> Settlement {
         let mut settlement = Settlement::Done;
+        if makes(Mistake::AnswerBeforeCopies) {
+            return settlement;
+        }
         for copy in self.copies.iter().filter(|copy| copy.is_required) {
             match &copy.stage {
                 Stage::Live { link, sent, .. } if link.has_acknowledged(*sent) => {}
@@ -365,7 +372,7 @@ impl Primary {
         }
         copy.is_required = true;
         copy.proposed = Some(membership_epoch);
-        if offer.ends_my_primacy {
+        if offer.ends_my_primacy && !makes(Mistake::NoFreeze) {
             self.frozen = Some(membership_epoch);
         }
         if is_open { Offered::Again } else { Offered::First }

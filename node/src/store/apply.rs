@@ -10,6 +10,7 @@ use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::keyspace::{Keyspace, Place};
 use super::source::Source;
 use super::value::{StringRef, StringValue, Value, ValueRef};
+use crate::env::mistake::{Mistake, makes};
 use crate::replication::effect::Effect;
 
 impl Keyspace {
@@ -24,6 +25,8 @@ impl Keyspace {
                 self.put_value(self.place(key), value, deadline_ms, garbage);
             }
             Effect::Set { key, value, deadline_ms } => {
+                let late_ms = if makes(Mistake::RelativeDeadline) { 7 } else { 0 };
+                let deadline_ms = deadline_ms.map(|deadline| deadline.saturating_add(late_ms));
                 self.put(self.place(key), value, deadline_ms, garbage);
             }
             Effect::Delete { key } => {

@@ -110,6 +110,25 @@ fn a_leader_without_a_quorum_for_a_while_hears_nodes_again_before_it_judges() {
     }
 }
 
+/// Otherwise what it decided while it was cut off is agreed when it is back, and everybody is marked down at once.
+#[test]
+fn a_leader_that_was_cut_off_judges_nobody_before_it_has_listened_again() {
+    let mut world = World::new();
+    assert_eq!(world.run(2000, |world| assert!(world.beat(2))), None);
+    for _ in 0..200 {
+        world.now = world.now + Duration::from_millis(10);
+        world.watch.heard(NodeId(1), RUN, Epoch(1), world.now);
+        assert_eq!(world.decide(), [], "it hears nobody, and no quorum hears it");
+    }
+    let back = world.now;
+    let mut hears = |world: &mut World| {
+        if world.now.since(back) >= Duration::from_millis(300) {
+            world.beat(2);
+        }
+    };
+    assert_eq!(world.run(3000, &mut hears), None, "the other node beats a moment after both are back");
+}
+
 #[test]
 fn a_leader_that_was_stopped_listens_before_it_judges() {
     let mut world = World::new();

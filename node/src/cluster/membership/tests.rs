@@ -90,6 +90,19 @@ fn forgotten_voters_go_before_living_ones_so_that_every_step_has_a_quorum() {
     assert_eq!(voters_after(&map, &[1, 2]), Some(set([1])));
 }
 
+/// Otherwise the leader is left with a voter that never comes back, and nothing is agreed ever again.
+#[test]
+fn voters_that_never_come_back_go_before_those_that_are_down_and_may() {
+    let mut map = map_of(3);
+    record_of(&mut map, 2).liveness = Liveness::Down { excluded: false };
+    // The disk of 3 was lost: another node has joined at its address.
+    record_of(&mut map, 3).liveness = Liveness::Down { excluded: true };
+    record_of(&mut map, 3).membership = Membership::Leaving;
+    assert_eq!(voters_after(&map, &[1, 2, 3]), Some(set([1, 2])));
+    map.nodes.remove(&NodeId(3));
+    assert_eq!(voters_after(&map, &[1, 2, 3]), Some(set([1, 2])));
+}
+
 #[test]
 fn a_joining_node_is_admitted_when_it_was_heard() {
     let mut map = map_of(2);

@@ -101,6 +101,12 @@ pub enum EffectError {
 }
 
 impl<'a> Effect<'a> {
+    /// Are these the bytes of a [`Effect::Delete`]?
+    #[must_use]
+    pub fn is_delete(bytes: &[u8]) -> bool {
+        bytes.first() == Some(&DELETE)
+    }
+
     /// Appends the bytes of this effect to `out`.
     pub fn encode(&self, out: &mut BytesMut) {
         match *self {

@@ -1,0 +1,10 @@
+//! Seeds that found something once, named after what went wrong.
+//!
+//! For: running them again, always.
+//! Not here: what was done about it (the history of the repository).
+//!
+//! A seed means the same run only as long as neither the world nor the nodes change what they do by chance; it stays
+//! a good seed after that, but no longer the same one.
+
+/// What went wrong, and where it showed.
+pub const KNOWN: &[(&str, u64)] = &[];
