@@ -35,6 +35,7 @@ const FIRST_VIEW: Duration = Duration::from_secs(10);
 const OLD_VIEW: Duration = Duration::from_secs(2);
 
 /// Longest time for what still blocks on the disk when the room ends.
+#[cfg(not(korum_sim))]
 const END: Duration = Duration::from_secs(1);
 
 /// Why a node cannot take part.

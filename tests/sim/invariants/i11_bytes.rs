@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
-use bytes::BytesMut;
 use korum_node::replication::effect::Effect;
 use korum_node::store::{HashPosition, Partition};
 use korum_protocol::id::Position;
 use korum_protocol::map::PartitionId;
+use korum_protocol::rope::Rope;
 
 use crate::world::World;
 
@@ -32,7 +32,7 @@ impl Contents {
         for (number, member, node) in world.nodes() {
             let cluster = node.view().map.cluster_id.0;
             for partition in 0..node.store().len() as PartitionId {
-                let locked = node.store().lock(partition);
+                let mut locked = node.store().lock(partition);
                 let own = locked.as_primary().map(|primary| primary.position());
                 let Some(position) = own.or(locked.position) else { continue };
                 // What stands still has seldom changed, and reading it takes long.
@@ -40,7 +40,7 @@ impl Contents {
                 if stands && !self.looks.is_multiple_of(UNMOVED_LOOKS) {
                     continue;
                 }
-                let sum = sum(&locked);
+                let sum = sum(&mut locked);
                 let known = *self.known.entry((cluster, partition, position)).or_insert(sum);
                 if known != sum {
                     return Err(format!(
@@ -55,12 +55,13 @@ impl Contents {
 }
 
 /// A number that stands for a partition's content.
-pub fn sum(partition: &Partition) -> u64 {
+pub fn sum(partition: &mut Partition) -> u64 {
     let mut entries: Vec<Vec<u8>> = Vec::new();
     let mut from = Some(HashPosition::START);
     while let Some(at) = from {
-        let mut bytes = BytesMut::new();
+        let mut bytes = Rope::new();
         from = partition.keyspace.read_chunk(at, CHUNK_BYTES, &mut bytes).next;
+        let bytes = bytes.flat();
         let mut rest: &[u8] = &bytes;
         while !rest.is_empty() {
             let before = rest;
@@ -82,7 +83,7 @@ pub fn same_bytes_everywhere(world: &World) -> Result<(), String> {
             if !view.row(partition).holders.contains(&node.id()) {
                 continue;
             }
-            let sum = sum(&node.store().lock(partition));
+            let sum = sum(&mut node.store().lock(partition));
             let name = member.host.name.clone();
             let (first, known) = sums.entry(partition).or_insert((name.clone(), sum));
             if *known != sum {
