@@ -11,6 +11,7 @@ mod empty_restart;
 mod flap;
 mod join;
 mod kill;
+mod large;
 mod pause;
 mod ports;
 mod promises;
