@@ -12,6 +12,7 @@ mod empty_restart;
 mod flap;
 mod join;
 mod kill;
+mod large;
 mod meet;
 mod pause;
 mod ports;

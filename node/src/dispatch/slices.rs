@@ -132,3 +132,84 @@ impl Slices {
         out.append(&reply);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use korum_protocol::command::lookup;
+    use korum_protocol::resp::ProtocolVersion;
+    use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
+
+    use super::*;
+    use crate::command::test_maps;
+
+    fn caller(port: Port) -> Caller {
+        Caller {
+            port,
+            version: ProtocolVersion::Resp2,
+            is_strong: true,
+            reads_copies: false,
+            marks_access: true,
+        }
+    }
+
+    /// The reply of a command of so many keys, whose slices `answer` answers, by their number and keys.
+    async fn run(
+        name: &str,
+        keys: usize,
+        mut answer: impl FnMut(usize, Vec<String>) -> String,
+    ) -> Option<String> {
+        let spec = lookup(name.as_bytes()).unwrap();
+        let words: Vec<String> =
+            std::iter::once(name.to_owned()).chain((0..keys).map(|number| format!("key:{number}"))).collect();
+        let mut request = BytesMut::new();
+        korum_protocol::resp::encode_request(&words, &mut request);
+        let mut parser = RequestParser::new(RequestLimits::unlimited());
+        parser.parse(&request).unwrap();
+        let args = parser.args(&request);
+        let mut slices = Slices::of(spec, &args, caller(Port::Client), &test_maps::single(64))?;
+        let (mut reply, mut out, mut number, mut seen) = (Rope::new(), Rope::new(), 0, Vec::new());
+        while let Some(slice) = slices.next(&args).await {
+            let mut parser = RequestParser::new(RequestLimits::unlimited());
+            assert_eq!(parser.parse(&slice), Ok(Parsed::Request { consumed: slice.len() }));
+            let args = parser.args(&slice);
+            assert_eq!(&args[0], name.as_bytes());
+            let keys: Vec<String> =
+                args.tail(1).iter().map(|key| String::from_utf8(key.to_vec()).unwrap()).collect();
+            seen.extend(keys.clone());
+            slices.take_reply(&answer(number, keys).as_bytes().into(), &mut reply);
+            number += 1;
+        }
+        if !slices.has_failed {
+            assert_eq!(seen, words[1..]);
+        }
+        slices.finish(caller(Port::Client), reply, &mut out);
+        Some(String::from_utf8(out.into_bytes().to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn replies_of_slices_make_the_reply_of_the_whole() {
+        const KEYS: usize = 2 * ARGUMENTS_MAX + 2;
+        let counted = |_: usize, keys: Vec<String>| format!(":{}\r\n", keys.len());
+        assert_eq!(run("exists", KEYS, counted).await, Some(format!(":{KEYS}\r\n")));
+        let listed =
+            |_: usize, keys: Vec<String>| format!("*{}\r\n{}", keys.len(), "$1\r\nx\r\n".repeat(keys.len()));
+        let all = format!("*{KEYS}\r\n{}", "$1\r\nx\r\n".repeat(KEYS));
+        assert_eq!(run("mget", KEYS, listed).await, Some(all));
+        assert_eq!(run("mset", KEYS, |_, _| "+OK\r\n".into()).await.as_deref(), Some("+OK\r\n"));
+        assert_eq!(run("mget", ARGUMENTS_MAX - 1, listed).await, None, "short enough as it is");
+        assert_eq!(run("mset", KEYS + 1, |_, _| "+OK\r\n".into()).await, None, "a value is missing");
+    }
+
+    #[tokio::test]
+    async fn what_was_written_before_an_error_is_not_said_to_be_undone() {
+        const KEYS: usize = 2 * ARGUMENTS_MAX;
+        let fails_at = |failing: usize| {
+            move |number, _| {
+                if number == failing { "-CLUSTERDOWN x\r\n".into() } else { ":1\r\n".to_owned() }
+            }
+        };
+        assert_eq!(run("del", KEYS, fails_at(0)).await.as_deref(), Some("-CLUSTERDOWN x\r\n"));
+        assert!(run("del", KEYS, fails_at(1)).await.unwrap().starts_with("-UNKNOWN "));
+        assert_eq!(run("touch", KEYS, fails_at(1)).await.as_deref(), Some("-CLUSTERDOWN x\r\n"));
+    }
+}

@@ -10,12 +10,17 @@ mod system {
     pub use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
     pub use tokio::net::{TcpListener, TcpStream};
 
+    /// Bytes that wait in the system to be sent, beyond which a socket takes no more: a small frame stands behind so much
+    /// of a large one.
+    const UNSENT_BYTES: u32 = 256 << 10;
+
     /// Asks for small packets at once, and for probes that find a peer whose machine has vanished.
     ///
     /// # Errors
     /// When the system refuses, which means that the connection is already broken.
     pub fn tune(stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
+        socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES)?;
         let keepalive = socket2::TcpKeepalive::new()
             .with_time(Duration::from_secs(10))
             .with_interval(Duration::from_secs(5))

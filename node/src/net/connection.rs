@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
@@ -20,25 +20,19 @@ use korum_protocol::rope::Rope;
 use tokio::io::AsyncWriteExt;
 
 use super::clients::{Client, Place};
+use super::large::write_all;
 use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
 use crate::dispatch::keyless::{self, Asker};
-use crate::dispatch::slices::{self, Slices};
+use crate::dispatch::slices;
 use crate::dispatch::{Batch, Caller, admit, alone};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
 use crate::executor::worker_number;
 use crate::node::Node;
-use crate::store::Source;
 
 /// Bytes asked from the socket at once.
-const READ_BYTES: usize = 32 << 10;
-/// Bytes read at once of a large request, a few hundred microseconds.
-const READ_BYTES_MAX: usize = 1 << 20;
-/// Bytes that have come of a request after which it gets the room for its present string at once.
-const GROWN_BYTES: usize = 4 << 20;
-/// Bytes written before other tasks of the thread get their turn.
-const WRITE_BYTES: usize = 512 << 10;
+pub(super) const READ_BYTES: usize = 32 << 10;
 /// A request of so many bytes is a batch of its own, and its buffer may be kept as the value in it.
 const LARGE_REQUEST_BYTES: usize = 1 << 20;
 /// Commands of one batch: enough that the cost of waiting and writing once is spread thin, few enough
@@ -64,15 +58,15 @@ const PEEK_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection and its buffers.
 pub struct Connection {
-    node: Arc<Node>,
-    stream: TcpStream,
-    place: Place,
-    session: Session,
-    parser: RequestParser,
-    input: BytesMut,
-    output: Rope,
-    batch: Batch,
-    commands_max: usize,
+    pub(super) node: Arc<Node>,
+    pub(super) stream: TcpStream,
+    pub(super) place: Place,
+    pub(super) session: Session,
+    pub(super) parser: RequestParser,
+    pub(super) input: BytesMut,
+    pub(super) output: Rope,
+    pub(super) batch: Batch,
+    pub(super) commands_max: usize,
 }
 
 /// What comes after a batch.
@@ -222,7 +216,7 @@ impl Connection {
         (start, after)
     }
 
-    fn run_command(
+    pub(super) fn run_command(
         &mut self,
         view: &View,
         spec: &'static CommandSpec,
@@ -235,72 +229,12 @@ impl Connection {
         keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);
     }
 
-    /// Runs a request that has a batch of its own: its long strings are kept without copying them, or copied
-    /// beforehand while other tasks get their turn, and one with very many keys is run in slices.
-    async fn run_large(&mut self, spec: &'static CommandSpec, request: Bytes) {
-        self.node.stats.of(worker_number()).add(Counter::Commands, 1);
-        self.place.client.touch(self.node.clock().now(), spec.full_name);
-        let caller = self.session.caller(self.node.config().cluster.consistency);
-        let parser = std::mem::take(&mut self.parser);
-        let args = parser.args(&request);
-        if let Some(mut slices) = Slices::of(spec, &args, caller, &self.node.view()) {
-            let mut reply = Rope::new();
-            while let Some(slice) = slices.next(&args).await {
-                self.run_slice(spec, slice).await;
-                slices.take_reply(&self.output, &mut reply);
-                self.output.clear();
-            }
-            slices.finish(caller, reply, &mut self.output);
-            if self.session.end_command() {
-                self.output.clear();
-            }
-        } else {
-            let mut source = Source::of(request.clone());
-            source.copy_out(args.ranges().iter().cloned()).await;
-            self.run_batch_of_one(spec, &request, &args, source, true).await;
-        }
-        self.parser = parser;
-        self.node.discard([request].into_iter().collect());
-    }
-
-    /// Runs a part of a command as a command of its own.
-    async fn run_slice(&mut self, spec: &'static CommandSpec, slice: Bytes) {
-        let mut parser = RequestParser::new(RequestLimits::unlimited());
-        let Ok(Parsed::Request { .. }) = parser.parse(&slice) else {
-            unreachable!("a request that was just encoded")
-        };
-        let args = parser.args(&slice);
-        let mut source = Source::of(slice.clone());
-        source.copy_out(args.ranges().iter().cloned()).await;
-        self.run_batch_of_one(spec, &slice, &args, source, false).await;
-    }
-
-    async fn run_batch_of_one(
-        &mut self,
-        spec: &'static CommandSpec,
-        request: &[u8],
-        args: &Args<'_>,
-        source: Source,
-        is_whole: bool,
-    ) {
-        let view = self.node.view();
-        self.batch.begin(&self.node);
-        self.batch.set_source(source);
-        let caller = self.session.caller(self.node.config().cluster.consistency);
-        self.run_command(&view, spec, 0..request.len(), args, caller);
-        if is_whole {
-            self.end_command();
-        }
-        self.answer_batch(request).await;
-        self.batch.set_source(Source::none());
-    }
-
     fn is_held_back(&self, spec: &CommandSpec) -> bool {
         self.node.clients.holds_back(spec.flags.contains(Flags::WRITE), || self.node.clock().now())
     }
 
     /// The command that was opened last has run: is its reply wanted?
-    fn end_command(&mut self) {
+    pub(super) fn end_command(&mut self) {
         if self.session.end_command() {
             self.batch.mute();
         }
@@ -308,7 +242,7 @@ impl Connection {
 
     /// Waits for what the batch depends on, whose requests are in `input`, and moves its replies to the output
     /// buffer.
-    async fn answer_batch(&mut self, input: &[u8]) {
+    pub(super) async fn answer_batch(&mut self, input: &[u8]) {
         let stats = self.node.stats.of(worker_number());
         let deadline = self.node.request_deadline();
         if !self.batch.is_settled(&self.node) || self.batch.has_tasks() {
@@ -393,25 +327,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes room for more input; returns how much of it may be read at once.
-    fn make_room(&mut self) -> usize {
-        let (wanted, spare) = (self.parser.wanted(), self.input.capacity() - self.input.len());
-        if wanted <= READ_BYTES {
-            if spare < READ_BYTES / 8 {
-                self.input.reserve(READ_BYTES);
-            }
-            return READ_BYTES_MAX;
-        }
-        if spare < wanted.min(READ_BYTES) {
-            // Doubled while it is small, as what a client promises may never come; then the whole at once, as what
-            // is there would be copied each time.
-            let grown = self.input.len().max(READ_BYTES_MAX);
-            self.input.reserve(if grown >= GROWN_BYTES { wanted } else { wanted.min(grown) });
-        }
-        // Nothing of the next request: the buffer may be kept as the value.
-        wanted.min(READ_BYTES_MAX)
-    }
-
     /// Waits for more input. False when the client has closed, or is to be closed.
     async fn read(&mut self) -> io::Result<bool> {
         if self.input.len() > self.node.live.client_query_buffer_limit() {
@@ -461,7 +376,7 @@ impl Connection {
             if client.is_killed() {
                 return Ok(false);
             }
-            let most = self.make_room();
+            let most = self.make_room().await;
             match self.stream.try_read_buf(&mut (&mut self.input).limit(most)) {
                 Ok(0) => return Ok(false),
                 Ok(count) => {
@@ -478,22 +393,6 @@ impl Connection {
             }
         }
     }
-}
-
-/// Writes a little at a time: a reader on the same machine takes as much as it is given, while other tasks wait.
-async fn write_all(stream: &mut TcpStream, client: &Client, bytes: &[u8]) -> io::Result<()> {
-    let mut chunks = bytes.chunks(WRITE_BYTES).peekable();
-    while let Some(chunk) = chunks.next() {
-        tokio::select! {
-            biased;
-            written = stream.write_all(chunk) => written?,
-            () = client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
-        }
-        if chunks.peek().is_some() {
-            tokio::task::yield_now().await;
-        }
-    }
-    Ok(())
 }
 
 /// Returns when the other side has closed, or somebody wants it closed. What it sends meanwhile stays unread.

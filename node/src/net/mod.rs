@@ -5,6 +5,7 @@
 
 pub mod listener;
 pub mod connection;
+mod large;
 pub mod session;
 pub mod clients;
 pub mod client;

@@ -21,14 +21,14 @@ pub struct Malformed;
 /// The bytes of effects in a message: those that arrived, or those that are to be sent.
 pub trait Payload {
     /// How many bytes.
-    fn len(&self) -> usize;
+    fn size(&self) -> usize;
     /// Appends them.
     fn append_to(&self, out: &mut Rope);
 }
 
 impl Payload for &[u8] {
-    fn len(&self) -> usize {
-        <[u8]>::len(self)
+    fn size(&self) -> usize {
+        self.len()
     }
 
     fn append_to(&self, out: &mut Rope) {
@@ -37,8 +37,8 @@ impl Payload for &[u8] {
 }
 
 impl Payload for &Rope {
-    fn len(&self) -> usize {
-        Rope::len(self)
+    fn size(&self) -> usize {
+        self.len()
     }
 
     fn append_to(&self, out: &mut Rope) {
@@ -106,7 +106,7 @@ impl<B: Payload> Message<B> {
     #[must_use]
     pub fn size(&self) -> usize {
         let payload = match &self.body {
-            Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Chunk { bytes, .. } => bytes.len(),
+            Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Chunk { bytes, .. } => bytes.size(),
             Body::Compare { .. } | Body::Complete { .. } => 0,
         };
         31 + payload
@@ -152,7 +152,7 @@ impl<B: Payload> Message<B> {
 }
 
 fn put_bytes(out: &mut Rope, bytes: &impl Payload) {
-    let length = u32::try_from(bytes.len()).expect("the effects of one request are under 4 GiB");
+    let length = u32::try_from(bytes.size()).expect("the effects of one request are under 4 GiB");
     out.copied_mut().put_u32(length);
     bytes.append_to(out);
 }

@@ -63,9 +63,14 @@ impl FrameReader {
             if self.buffer.capacity() - self.buffer.len() < missing.max(READ_BYTES / 16) {
                 self.buffer.reserve(missing.max(READ_BYTES));
             }
-            if self.socket.read_buf(&mut self.buffer).await? == 0 {
+            let count = self.socket.read_buf(&mut self.buffer).await?;
+            if count == 0 {
                 let between = self.header.is_none() && self.buffer.is_empty() && self.assembly.is_empty();
                 return if between { Ok(None) } else { Err(PeerError::Truncated) };
+            }
+            if count > READ_BYTES {
+                // Taking memory for it may cost far more than copying it.
+                tokio::task::yield_now().await;
             }
         }
     }
