@@ -87,6 +87,7 @@ pub struct Link {
     written: AtomicU64,
     broken: AtomicBool,
     waiter_ids: AtomicU64,
+    rechecks: AtomicU64,
     questions: AtomicU64,
 }
 
@@ -137,6 +138,7 @@ impl Link {
             written: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             waiter_ids: AtomicU64::new(0),
+            rechecks: AtomicU64::new(0),
             questions: AtomicU64::new(0),
         }
     }
@@ -329,15 +331,24 @@ impl Link {
 
     /// Wakes everyone who waits, to look again: what they wait for may no longer be asked of this peer.
     pub fn recheck(&self) {
+        // Counted first: who registers after its lane was cleared sees the count.
+        self.rechecks.fetch_add(1, Ordering::AcqRel);
         lock(&self.small.waiters).clear();
         lock(&self.large.waiters).clear();
+    }
+
+    /// How often everyone was asked to look again. To be read under the lock of the partition whose answer waits,
+    /// before [`Self::wait`]: what was asked in between is not missed then.
+    #[must_use]
+    pub fn rechecks(&self) -> u64 {
+        self.rechecks.load(Ordering::Acquire)
     }
 
     /// Waits until the message at `place` is acknowledged. Safe to drop.
     ///
     /// # Errors
-    /// When the link broke first, or `recheck` asked to look again.
-    pub async fn wait(&self, place: Place) -> Result<(), Broken> {
+    /// When the link broke first, or `recheck` asked to look again since there were `rechecks`.
+    pub async fn wait(&self, place: Place, rechecks: u64) -> Result<(), Broken> {
         if self.has_acknowledged(place) {
             return Ok(());
         }
@@ -350,7 +361,7 @@ impl Link {
             if self.has_acknowledged(place) {
                 return Ok(());
             }
-            if self.is_broken() {
+            if self.is_broken() || self.rechecks() != rechecks {
                 return Err(Broken);
             }
             waiters.insert(key, sender);

@@ -37,8 +37,8 @@ async fn waiters_are_released_by_position() {
     assert_eq!(link.acknowledge(small(1)), Err(too_early), "nothing was taken yet");
     assert!(link.try_take().is_some());
     assert_eq!(link.acknowledge(small(1)), Ok(()));
-    assert_eq!(link.wait(first).await, Ok(()));
-    let waited = tokio::join!(link.wait(second), async { link.acknowledge(small(2)) });
+    assert_eq!(link.wait(first, link.rechecks()).await, Ok(()));
+    let waited = tokio::join!(link.wait(second, link.rechecks()), async { link.acknowledge(small(2)) });
     assert_eq!(waited, (Ok(()), Ok(())));
     assert!(link.acknowledge(small(u64::MAX)).is_err());
     assert!(link.acknowledge(Acknowledged { small: 2, large: 1 }).is_err());
@@ -52,10 +52,12 @@ async fn a_broken_link_tells_its_waiters_but_keeps_what_was_acknowledged() {
     assert!(link.try_take().is_some());
     let (second, large) = (append(&link, 0, 1), append(&link, 0, LARGE_BYTES));
     assert_eq!(link.acknowledge(small(1)), Ok(()));
-    let waited = tokio::join!(link.wait(second), link.wait(large), async { link.break_off() });
+    let waited = tokio::join!(link.wait(second, link.rechecks()), link.wait(large, link.rechecks()), async {
+        link.break_off()
+    });
     assert_eq!((waited.0, waited.1), (Err(Broken), Err(Broken)));
-    assert_eq!(link.wait(first).await, Ok(()));
-    assert_eq!(link.wait(second).await, Err(Broken));
+    assert_eq!(link.wait(first, link.rechecks()).await, Ok(()));
+    assert_eq!(link.wait(second, link.rechecks()).await, Err(Broken));
     assert!(!link.has_acknowledged(append(&link, 0, LARGE_BYTES)), "it goes nowhere");
 }
 
@@ -162,4 +164,16 @@ fn bytes_behind_what_is_owed_are_no_progress() {
     assert_ne!(acknowledged, owed);
     send(second);
     assert_ne!(link.progress(), acknowledged);
+}
+
+#[tokio::test]
+async fn a_recheck_before_the_wait_begins_is_not_missed() {
+    let link = link();
+    let place = append(&link, 0, 1);
+    let before = link.rechecks();
+    link.recheck();
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(5), link.wait(place, before));
+    assert_eq!(waited.await, Ok(Err(Broken)));
+    let (waited, ()) = tokio::join!(link.wait(place, link.rechecks()), async { link.recheck() });
+    assert_eq!(waited, Err(Broken));
 }

@@ -108,19 +108,20 @@ pub enum Admission {
 /// What an answer must wait for.
 #[derive(Default)]
 pub struct Waits {
-    links: SmallVec<[(Arc<Link>, Place); 2]>,
+    /// Link, place, and the link's rechecks when it was first added.
+    links: SmallVec<[(Arc<Link>, Place, u64); 2]>,
     /// A required copy fell out of step: there is no position to wait for, only another look.
     is_open: bool,
 }
 
 impl Waits {
-    /// Wait for `place` on `link`.
+    /// Wait for `place` on `link`. To be called under the lock of the partition that requires it.
     pub fn add(&mut self, link: &Arc<Link>, place: Place) {
         let is_same =
-            |known: &&mut (Arc<Link>, Place)| Arc::ptr_eq(&known.0, link) && known.1.lane == place.lane;
+            |known: &&mut (Arc<Link>, Place, u64)| Arc::ptr_eq(&known.0, link) && known.1.lane == place.lane;
         match self.links.iter_mut().find(is_same) {
-            Some((_, last)) => last.position = place.position.max(last.position),
-            None => self.links.push((Arc::clone(link), place)),
+            Some((_, last, _)) => last.position = place.position.max(last.position),
+            None => self.links.push((Arc::clone(link), place, link.rechecks())),
         }
     }
 
@@ -133,7 +134,7 @@ impl Waits {
     /// Nothing is left to wait for.
     #[must_use]
     pub fn are_acknowledged(&self) -> bool {
-        !self.is_open && self.links.iter().all(|(link, place)| link.has_acknowledged(*place))
+        !self.is_open && self.links.iter().all(|(link, place, _)| link.has_acknowledged(*place))
     }
 
     /// Forgets everything.
@@ -144,11 +145,14 @@ impl Waits {
 
     /// Waits until all of it is acknowledged, also by copies that are not asked for any more. False if one never will.
     pub async fn acknowledged(&self) -> bool {
-        let is_broken =
-            |(link, place): &(Arc<Link>, Place)| link.is_broken() && !link.has_acknowledged(*place);
-        while !self.all().await {
-            if self.is_open || self.links.iter().any(is_broken) {
-                return false;
+        if self.is_open {
+            return false;
+        }
+        for (link, place, _) in &self.links {
+            while link.wait(*place, link.rechecks()).await.is_err() {
+                if link.is_broken() && !link.has_acknowledged(*place) {
+                    return false;
+                }
             }
         }
         true
@@ -159,8 +163,8 @@ impl Waits {
         if self.is_open {
             return false;
         }
-        for (link, place) in &self.links {
-            if link.wait(*place).await.is_err() {
+        for (link, place, rechecks) in &self.links {
+            if link.wait(*place, *rechecks).await.is_err() {
                 return false;
             }
         }
