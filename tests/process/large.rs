@@ -10,8 +10,9 @@ use korum_tests::harness::resp::{Connection, Reply};
 
 use crate::size;
 
-/// The promise; a node that copies a large value in one go, or sends it in one piece, is far above it.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// The promise, for a release build; every day a debug build on a shared machine may take three times as long. A node that
+/// copies a large value in one go, or sends it in one piece, is far above both.
+const LONGEST_WAIT_MS: [u64; 2] = [300, 100];
 /// Times a large value is written and read. What another process on the machine delays differs from time to time,
 /// so half of the times may be worse.
 const ROUNDS: usize = 5;
@@ -86,7 +87,8 @@ fn nobody_waits_for_a_large_value_of_another_partition() {
     busy.sort();
     println!("longest waits beside a large value {busy:?}, without one {quiet:?}");
     // On a machine where others wait that long anyway, there is that on top.
-    let (median, bound) = (busy[busy.len() / 2], LONGEST_WAIT + 2 * quiet[quiet.len() / 2]);
+    let promise = Duration::from_millis(size(LONGEST_WAIT_MS[0], LONGEST_WAIT_MS[1]));
+    let (median, bound) = (busy[busy.len() / 2], promise + 2 * quiet[quiet.len() / 2]);
     assert!(median < bound, "small commands waited {median:?} beside a large value, the bound is {bound:?}");
 }
 

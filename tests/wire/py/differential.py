@@ -82,6 +82,7 @@ class Generator:
 
     def __init__(self, seed):
         self.random = random.Random(seed)
+        self.later = 0
         self.keys = [b"{d}%d" % i for i in range(12)] + [b"plain%d" % i for i in range(6)]
         self.keys += [b"", b"\x00\xff\r\n{d}", b"{}x", "schlüssel{d}".encode()]
         self.tagged = self.keys[:12] + [b"{d}\x00\r\n\xfe"]
@@ -138,14 +139,22 @@ class Generator:
         return self.any(b"0", b"1", b"-1", b"3", b"-3", b"10", b"-100", b"100", b"5000", b"536870912", b"x", b"",
                         b"9223372036854775807", b"-9223372036854775808", b"4294967296", b"9223372036854775808")
 
+    def never_twice(self, unit):
+        """Makes a time to live a second longer than the last one (`unit` to a second): were two deadlines equal but for
+        the millisecond in which each server was asked, GT and LT would be a matter of luck."""
+        self.later += 1
+        return lambda time: b"%d" % (time + self.later * unit)
+
     def seconds(self):
         """Times to live in seconds: far away, over or not a time."""
-        return self.any(b"100", b"1000", b"500", b"100000", b"0", b"-1", b"-100", b"x", b"", b"1.5", b"9223372036854775807",
+        far = self.never_twice(1)
+        return self.any(far(100), far(1000), far(500), far(100000), b"0", b"-1", b"-100", b"x", b"", b"1.5", b"9223372036854775807",
                         b"-9223372036854775808", b"9223372036854775", b"9223372036854776", b"9223370399119966")
 
     def milliseconds(self):
         """Times to live in milliseconds."""
-        return self.any(b"100000", b"1000000", b"500000", b"0", b"-1", b"-100000", b"x", b"9223372036854775807",
+        far = self.never_twice(1000)
+        return self.any(far(100000), far(1000000), far(500000), b"0", b"-1", b"-100000", b"x", b"9223372036854775807",
                         b"-9223372036854775808", b"9223370399119966000")
 
     def moment(self, unit):
