@@ -140,7 +140,10 @@ impl Shared {
         loop {
             match self.way(from, to) {
                 Way::Open => return Ok(()),
-                Way::Slow(delay) => return Ok(tokio::time::sleep(delay).await),
+                Way::Slow(delay) => {
+                    tokio::time::sleep(delay).await;
+                    return Ok(());
+                }
                 Way::Cut => return Err(io::ErrorKind::ConnectionReset.into()),
                 Way::Stalled => {}
             }
