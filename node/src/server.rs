@@ -179,11 +179,6 @@ async fn live(
 /// Lets others take over without an error on any client port: what was executed here is settled and answered, what
 /// was not waits, and is forwarded as soon as the map names another primary.
 async fn hand_over(node: &Arc<Node>) {
-    let id = node.id();
-    let is_alone = |view: &View| view.map.nodes.iter().all(|(&other, record)| other == id || !record.is_up());
-    if is_alone(&node.view()) {
-        return node.cluster().leave().await;
-    }
     node.stop_executing();
     let mut waits = Waits::default();
     node.store().for_each(|_, partition| {
@@ -192,8 +187,10 @@ async fn hand_over(node: &Arc<Node>) {
         }
     });
     let _ = timeout(SETTLE_WAIT, waits.all()).await;
-    node.cluster().leave().await;
-    let mut views = node.cluster().views();
+    if !node.cluster().leave().await {
+        return;
+    }
+    let (id, mut views) = (node.id(), node.cluster().views());
     let is_replaced = |view: &Option<Arc<View>>| {
         view.as_ref().is_some_and(|view| view.map.nodes.get(&id).is_none_or(|record| !record.is_up()))
     };

@@ -110,13 +110,3 @@ pub fn judge(is_excused: impl Fn(&str) -> bool) -> Result<(), String> {
         Ok(())
     })
 }
-
-/// All operations on a key, for people.
-pub fn of_key(key: &str) -> String {
-    HISTORY.with(|history| {
-        let history = history.borrow();
-        let mut operations: Vec<_> = history.get(key).into_iter().flatten().collect();
-        operations.sort_by_key(|operation| operation.call);
-        operations.iter().map(|operation| format!("    {operation}\n")).collect()
-    })
-}

@@ -247,8 +247,8 @@ impl Cluster {
     }
 
     /// Serves no more, and tells the leader, so that others take over at once. The map is followed on, so that
-    /// this node can see who does; [`Cluster::shutdown`] ends that.
-    pub async fn leave(&self) {
+    /// this node can see who does; [`Cluster::shutdown`] ends that. False if nobody else is up.
+    pub async fn leave(&self) -> bool {
         self.shared.standing.send_replace(Standing::Left);
         self.shared.lease.give_back();
         let (node, incarnation) = (self.id(), self.incarnation());
@@ -269,6 +269,7 @@ impl Cluster {
             });
             let _ = told.await;
         }
+        others
     }
 
     /// Stops at once; the others find out by themselves. Waits until all is written and the directory is free.

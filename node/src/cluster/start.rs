@@ -226,7 +226,6 @@ async fn build(
 }
 
 /// Which cluster this is: a new one, one that took this node, or that of an earlier run.
-
 async fn begin(
     shared: &Arc<Shared>,
     options: &ClusterOptions,

@@ -277,7 +277,7 @@ async fn a_node_that_leaves_is_down_when_it_has_left() {
     for leads in [false, true] {
         let leaving = nodes.remove((leader_of(&nodes) + usize::from(!leads)) % 3);
         let id = leaving.cluster.id();
-        leaving.cluster.leave().await;
+        assert!(leaving.cluster.leave().await, "there are others");
         leaving.cluster.shutdown().await;
         assert!(!leaving.is_serving());
         let took = nodes[0].sees_down(id).await;

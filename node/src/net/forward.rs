@@ -2,6 +2,7 @@
 //!
 //! For: one ordered connection to each peer, on which the batches of all client connections travel.
 //! Not here: what is forwarded and why (`dispatch`).
+//! Next: `serve` is the other end.
 //!
 //! ```text
 //! request  id u64 | caller u8 | requests, as RESP           (any number, one after the other)
@@ -13,6 +14,8 @@
 //! A frame that is longer than a piece is cut, and small ones pass it; so the frames of one batch may arrive in any
 //! order, and a batch whose order matters waits for the answers of what must come first.
 
+mod serve;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -21,16 +24,14 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes};
 use korum_protocol::id::{Incarnation, NodeId};
 use korum_protocol::peer::piece::{PIECE_BYTES, STREAMS_MAX};
-use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use super::peer::{Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
-use crate::dispatch::{Batch, Caller};
-use crate::env::random::random;
 use crate::node::Node;
-use crate::store::{Garbage, Source};
+
+pub use serve::serve;
 
 /// Frame kind: requests.
 const REQUESTS: u8 = 1;
@@ -40,18 +41,12 @@ const REPLIES: u8 = 2;
 const GOODBYE: u8 = 3;
 /// Unsent bytes at which a peer's connection takes no more: the batch waits and tries again.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
-/// Batches that one peer may have waiting here for acknowledgements.
-const WAITING_MAX: usize = 4096;
 /// Bytes of a frame of requests or replies, unless it carries a single longer one: it is not cut.
 pub const FRAME_BYTES: usize = PIECE_BYTES;
 /// Bytes at the front of a long reply that are kept apart from it: more than its headers have.
 const REPLY_HEAD_BYTES: usize = 64;
 /// Bytes before the requests of a frame.
 pub const REQUEST_HEADER_BYTES: usize = 9;
-/// Bytes of large replies that wait for a connection before it takes more: most are shared with the store.
-const LARGE_REPLIES_BYTES_MAX: usize = 1 << 30;
-/// Bytes of replies after which the rest of a batch is handed back, to be sent again: what one batch may hold here.
-const REPLIES_BYTES_MAX: usize = 16 << 20;
 /// How long a dial may take.
 const DIAL_WAIT: Duration = Duration::from_secs(1);
 /// First and longest pause between dials.
@@ -375,132 +370,4 @@ fn encode_answers(id: u64, answers: &[Answer]) -> Vec<Rope> {
     }
     bodies.push(out);
     bodies
-}
-
-/// Serves the other end: runs what peers forward, and answers each batch as soon as it is settled.
-pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
-    let PeerConnection { mut reader, mut writer, peer } = connection;
-    let served = Arc::clone(&node);
-    let (replies, outgoing) = tokio::sync::mpsc::channel::<Rope>(WAITING_MAX);
-    let permits = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
-    let mut departure = node.departure.subscribe();
-    // Moves `replies`, so that the writer ends when everything was answered.
-    let read = async move {
-        let mut spare: Option<Batch> = None;
-        loop {
-            let frame = tokio::select! {
-                biased;
-                _ = departure.wait_for(|&departs| departs) => break,
-                frame = reader.read() => frame.map_err(|error| error.to_string())?,
-            };
-            let Some(frame) = frame else { break };
-            let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
-            let body = Some(frame.body.clone());
-            let id = run_frame(&node, &mut batch, frame.body).await?;
-            node.discard(body.filter(|body| body.len() > PIECE_BYTES).into_iter().collect::<Garbage>());
-            batch.count_looks(&node);
-            if batch.is_settled(&node) {
-                for body in encode_answers(id, &batch.answers()) {
-                    replies.send(body).await.map_err(|error| error.to_string())?;
-                }
-                spare = Some(batch);
-                continue;
-            }
-            let permit = Arc::clone(&permits).acquire_owned().await.map_err(|error| error.to_string())?;
-            let (node, replies) = (Arc::clone(&node), replies.clone());
-            tokio::spawn(async move {
-                let deadline = node.request_deadline();
-                batch.settle_forwarded(&node, deadline).await;
-                for body in encode_answers(id, &batch.answers()) {
-                    // A receiver that is gone means that the connection is.
-                    let _ = replies.send(body).await;
-                }
-                drop(permit);
-            });
-        }
-        let _ = permits.acquire_many(WAITING_MAX as u32).await;
-        Ok::<(), String>(())
-    };
-    let write = write_replies(&served, outgoing, &mut writer);
-    tokio::pin!(write);
-    let result = tokio::select! {
-        result = read => match result {
-            Ok(()) => write.await,
-            Err(reason) => Err(reason),
-        },
-        result = &mut write => result,
-    };
-    if let Err(reason) = result {
-        tracing::info!(peer = ?peer.node, %reason, "forward connection ended");
-    }
-}
-
-/// Ends with a goodbye when nobody can reply any more.
-async fn write_replies(
-    node: &Node,
-    mut outgoing: tokio::sync::mpsc::Receiver<Rope>,
-    writer: &mut FrameWriter,
-) -> Result<(), String> {
-    let text = |error: super::peer::PeerError| error.to_string();
-    let mut large = Cutter::new(STREAMS_MAX);
-    loop {
-        if large.is_empty() {
-            let Some(body) = outgoing.recv().await else {
-                writer.write_parts(GOODBYE, &[]).await.map_err(text)?;
-                return writer.flush().await.map_err(text);
-            };
-            write_or_add(REPLIES, body, writer, &mut large).await.map_err(text)?;
-        }
-        while large.pending_bytes() < LARGE_REPLIES_BYTES_MAX
-            && let Ok(body) = outgoing.try_recv()
-        {
-            write_or_add(REPLIES, body, writer, &mut large).await.map_err(text)?;
-        }
-        write_piece(node, writer, &mut large).await.map_err(text)?;
-    }
-}
-
-/// Runs one frame's requests, as far as they can run at once.
-async fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Result<u64, String> {
-    // One that came in pieces is an allocation of its own.
-    let is_large = body.len() > PIECE_BYTES;
-    let id = body.try_get_u64().map_err(|error| error.to_string())?;
-    let caller = body.try_get_u8().map_err(|error| error.to_string())?;
-    let caller = Caller::forwarded(caller).ok_or("unknown kind of caller")?;
-    // The node that took the request in has checked it against its limits.
-    let mut parser = RequestParser::new(RequestLimits::unlimited());
-    let mut source = if is_large { Source::of(body.clone()) } else { Source::none() };
-    let mut start = 0;
-    let mut has_begun = false;
-    while start < body.len() {
-        match parser.parse(&body[start..]) {
-            Ok(Parsed::Request { consumed }) => {
-                let range = start..start + consumed;
-                let args = parser.args(&body[range.clone()]);
-                if consumed > PIECE_BYTES {
-                    let ranges = args.ranges().iter().map(|range| start + range.start..start + range.end);
-                    source.copy_out(ranges).await;
-                }
-                // Not before all of what is awaited: the batch reads the clock.
-                if !std::mem::replace(&mut has_begun, true) {
-                    batch.begin(node);
-                    batch.set_source(std::mem::take(&mut source));
-                }
-                let view = node.view();
-                batch.open(range, caller);
-                if batch.reply_bytes() < REPLIES_BYTES_MAX {
-                    batch.run_forwarded(node, &view, &args, caller);
-                } else {
-                    batch.hand_back();
-                }
-                start += consumed;
-            }
-            Ok(Parsed::Empty { .. } | Parsed::Incomplete) | Err(_) => return Err("malformed requests".into()),
-        }
-    }
-    if !has_begun {
-        return Err("a frame without requests".into());
-    }
-    batch.set_source(Source::none());
-    Ok(id)
 }

@@ -58,12 +58,6 @@ impl World {
     pub fn nodes(&self) -> impl Iterator<Item = (usize, &Member, Arc<Node>)> {
         self.members.iter().enumerate().filter_map(|(number, member)| Some((number, member, member.node()?)))
     }
-
-    /// The number of the member with this address.
-    pub fn member_at(&self, ip: &str) -> Option<usize> {
-        let ip: Ipv4Addr = ip.parse().ok()?;
-        self.members.iter().position(|member| member.ip() == ip)
-    }
 }
 
 impl Drop for World {
