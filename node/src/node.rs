@@ -32,9 +32,11 @@ use crate::net::peer::LocalPeer;
 use crate::replication::link::Link;
 use crate::replication::links::Links;
 use crate::replication::message::Compared;
+use crate::replication::primary::{Piece, Sent};
 use crate::replication::session::{self, Sources};
 use crate::replication::transition::{Me, transition};
-use crate::store::{Garbage, Janitor, Store};
+use crate::rebalance::execute::CHUNK_BYTES;
+use crate::store::{Garbage, Janitor, Partition, Store};
 
 /// A running node.
 pub struct Node {
@@ -96,7 +98,11 @@ impl Node {
         let node = Self {
             id: cluster.id(),
             started: clock.now(),
-            store: Store::new(view.map.partitions, view.map.placement_seed ^ view.map.cluster_id.0),
+            store: Store::new(
+                view.map.partitions,
+                view.map.placement_seed ^ view.map.cluster_id.0,
+                config.limits.backlog as usize,
+            ),
             janitor: Janitor::start()?,
             links: Links::default(),
             sources: Sources::default(),
@@ -169,11 +175,16 @@ impl Node {
         NodeId(self.run_id).to_string()
     }
 
-    /// Counts bytes and keys that were streamed to other nodes.
-    pub fn count_streamed(&self, bytes: usize, keys: usize) {
+    /// Counts what was sent to a copy that was not in step.
+    pub fn count_sent(&self, sent: &Sent) {
         let stats = self.stats.of(worker_number());
-        stats.add(Counter::StreamedBytes, bytes as u64);
-        stats.add(Counter::StreamedKeys, keys as u64);
+        stats.add(Counter::StreamedBytes, sent.bytes as u64);
+        stats.add(Counter::StreamedKeys, sent.keys);
+        match sent.what {
+            Piece::Repair => stats.add(Counter::Repairs, 1),
+            Piece::FirstChunk => stats.add(Counter::Streams, 1),
+            Piece::NextChunk => {}
+        }
     }
 
     /// All partitions.
@@ -333,13 +344,18 @@ impl Node {
     }
 
     /// A replica told how far its copy has come.
-    pub fn compared(&self, link: &Arc<Link>, answer: &Compared) {
-        if usize::from(answer.partition) >= self.store.len() {
+    pub fn compared(&self, link: &Arc<Link>, answer: Compared) {
+        let id = answer.partition;
+        if usize::from(id) >= self.store.len() {
             return;
         }
-        let mut partition = self.store.lock(answer.partition);
-        if let Some(primary) = partition.as_primary_mut().filter(|primary| primary.era == answer.era) {
-            primary.compared(answer.partition, link.peer, link, answer);
+        let mut guard = self.store.lock(id);
+        let Partition { role, keyspace, history, .. } = &mut *guard;
+        let Some(primary) = role.primary_mut().filter(|primary| primary.era == answer.era) else { return };
+        if primary.compared(link.peer, link, answer)
+            && let Some(sent) = primary.catch_up(id, history, keyspace, link.peer, CHUNK_BYTES)
+        {
+            self.count_sent(&sent);
         }
     }
 

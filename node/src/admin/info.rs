@@ -50,8 +50,10 @@ pub struct InfoSnapshot {
     pub maxmemory: u64,
     /// What gives way.
     pub maxmemory_policy: &'static str,
-    /// Bytes kept to bring replicas up to date.
+    /// Memory of backlogs, bytes.
     pub backlog_bytes: u64,
+    /// Most of it.
+    pub backlog_max: u64,
     /// Keys: of the whole cluster on the client port, of partitions with their primary here on the cluster port.
     pub keys: u64,
     /// Those with a deadline.
@@ -225,8 +227,8 @@ fn stats(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("instantaneous_input_kbps", format!("{:.2}", totals.bytes_in_per_second / 1024.0));
     fields.put("instantaneous_output_kbps", format!("{:.2}", totals.bytes_out_per_second / 1024.0));
     fields.put("rejected_connections", count(Counter::RejectedConnections));
-    fields.put("sync_full", 0);
-    fields.put("sync_partial_ok", 0);
+    fields.put("sync_full", count(Counter::Streams));
+    fields.put("sync_partial_ok", count(Counter::Repairs));
     fields.put("sync_partial_err", 0);
     fields.put("expired_keys", count(Counter::Expired));
     fields.put("evicted_keys", count(Counter::Evicted));
@@ -253,10 +255,10 @@ fn replication(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("master_replid2", "0".repeat(40));
     fields.put("master_repl_offset", 0);
     fields.put("second_repl_offset", -1);
-    fields.put("repl_backlog_active", 0);
-    fields.put("repl_backlog_size", 0);
+    fields.put("repl_backlog_active", u8::from(it.backlog_bytes > 0));
+    fields.put("repl_backlog_size", it.backlog_max);
     fields.put("repl_backlog_first_byte_offset", 0);
-    fields.put("repl_backlog_histlen", 0);
+    fields.put("repl_backlog_histlen", it.backlog_bytes);
 }
 
 fn cpu(it: &InfoSnapshot, fields: &mut Fields) {
@@ -345,6 +347,7 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         maxmemory: 0,
         maxmemory_policy: "noeviction",
         backlog_bytes: 0,
+        backlog_max: 1 << 24,
         keys: 2,
         expiring_keys: 1,
         mean_ttl_ms: 500,

@@ -17,7 +17,6 @@ use crate::config::live::POLICIES;
 use crate::dispatch::Port;
 use crate::net::session::PortKind;
 use crate::node::Node;
-use crate::replication::primary::Stage;
 use crate::store::Role;
 
 /// What the node knows beside the map.
@@ -39,8 +38,7 @@ pub fn state(node: &Arc<Node>, view: &View) -> NodeState {
     if view.table.rows.iter().any(|row| row.holders != row.replica_set) {
         node.store().for_each(|_, partition| {
             let Some(primary) = partition.as_primary() else { return };
-            let is_streaming = |stage: &Stage| matches!(stage, Stage::Streaming { .. });
-            state.streaming += primary.copies.iter().filter(|copy| is_streaming(&copy.stage)).count();
+            state.streaming += primary.copies.iter().filter(|copy| copy.is_catching_up()).count();
         });
     }
     let totals = node.stats.totals();
@@ -80,9 +78,10 @@ pub fn memory(node: &Node) -> MemoryFigures {
 #[must_use]
 pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
     let view = node.view();
-    let (mut data_bytes, mut expiring_keys) = (0, 0);
+    let (mut data_bytes, mut backlog_bytes, mut expiring_keys) = (0, 0, 0);
     node.store().for_each(|_, partition| {
         data_bytes += partition.keyspace.memory_bytes() as u64;
+        backlog_bytes += partition.history.memory_bytes() as u64;
         if matches!(partition.role, Role::Primary(_)) {
             expiring_keys += partition.keyspace.expires_len() as u64;
         }
@@ -106,7 +105,8 @@ pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
         data_peak_bytes: data_bytes,
         maxmemory: node.live.maxmemory(),
         maxmemory_policy: POLICIES[node.live.policy()],
-        backlog_bytes: 0,
+        backlog_bytes,
+        backlog_max: node.config().limits.backlog,
         keys,
         expiring_keys,
         mean_ttl_ms: 0,

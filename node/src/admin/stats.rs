@@ -50,6 +50,10 @@ pub enum Counter {
     StreamedBytes,
     /// Keys of such partitions.
     StreamedKeys,
+    /// Copies that were brought up to date from the backlog.
+    Repairs,
+    /// Copies that were streamed from the start.
+    Streams,
     /// Waits for replicas that ran out of time: the outcome was unknown to the client.
     Unknown,
     /// Clients closed because they did not read their replies.

@@ -203,6 +203,8 @@ pub struct Limits {
     pub client_query_buffer_limit: u64,
     /// Most unsent reply bytes of one connection; a client that does not read is closed.
     pub client_output_buffer_limit: u64,
+    /// Memory for the backlogs of all partitions, bytes; 0 keeps none.
+    pub backlog: u64,
     /// Worker threads; the number of cores, unless given.
     pub threads: u16,
     /// Longest wait for acknowledgements, forwards and frozen partitions before a request is answered with an error.
@@ -218,6 +220,8 @@ impl Default for Limits {
             client_query_buffer_limit: limits::QUERY_BUFFER_BYTES_MAX as u64,
             // Twice the longest value, so that one reply of any value always fits.
             client_output_buffer_limit: 2 * limits::BULK_BYTES_MAX as u64,
+            // Half a minute of 70,000 writes per second: until then a copy that was away may come back.
+            backlog: 16 << 20,
             threads: 0,
             request_timeout: Duration::from_secs(5),
         }

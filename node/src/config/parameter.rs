@@ -110,7 +110,7 @@ parameters! {
     "port" Kind::Fixed, |c| c.network.port;
     "proto-max-bulk-len" Kind::Memory(1 << 20), |c| c.limits.proto_max_bulk_len;
     "protected-mode" Kind::Fixed, |_| "no";
-    "repl-backlog-size" Kind::Fixed, |_| 1 << 20;
+    "repl-backlog-size" Kind::Fixed, |c| c.limits.backlog;
     "repl-timeout" Kind::Fixed, |c| c.cluster.replica_timeout.as_secs().max(1);
     "replica-announce-ip" Kind::Fixed, |_| "";
     "replica-priority" Kind::Fixed, |_| 100;

@@ -122,6 +122,7 @@ settings! {
     limits.proto_max_bulk_len "proto-max-bulk-len" One (bytes(1 << 20, GIB / 2)) "Longest string of a request";
     limits.client_query_buffer_limit "client-query-buffer-limit" One (bytes(1 << 20, 4 * GIB)) "Most bytes of a connection that are not yet parsed";
     limits.client_output_buffer_limit "client-output-buffer-limit" One (bytes(1 << 20, i64::MAX as u64)) "Close a client that leaves more reply bytes unread";
+    limits.backlog "repl-backlog-size" One (bytes(0, i64::MAX as u64)) "Memory for what brings a copy that was away up to date; 0: it is streamed";
     limits.threads "threads" One (number(1, 1024)) "Worker threads: one per core unless given";
     limits.request_timeout "request-timeout" One (duration(10, HOUR)) "Longest wait of a request for other nodes";
 

@@ -410,7 +410,7 @@ impl Batch {
         );
         let has_effects = self.effects.count() > 0;
         if has_effects {
-            primary.replicate(id, &self.effects);
+            primary.replicate(id, &mut partition.history, &self.effects);
         }
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;

@@ -20,14 +20,16 @@ use super::plan::{self, Task};
 use super::throttle::Throttle;
 use crate::env::Tick;
 use crate::node::Node;
-use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Stage, Waits};
+use crate::replication::history::History;
+use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Waits};
 use crate::replication::transition::LinkBook;
+use crate::store::{Keyspace, Partition, Role};
 use korum_raft::ProposeError;
 
 /// Longest pause between two looks; changes wake the loop at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Bytes of one chunk: read under the partition's lock in well under a millisecond.
-const CHUNK_BYTES: usize = 64 << 10;
+pub const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes on a link beyond which no more chunks are added: live effects go first.
 const LINK_BYTES: usize = 2 << 20;
 /// Cutovers of one proposal: as many partitions are frozen together, for one commit.
@@ -117,7 +119,7 @@ impl Rebalancer {
     ) {
         let mut guard = self.node.store().lock(id);
         let partition = &mut *guard;
-        let Some(primary) = partition.role.primary_mut() else { return };
+        let Partition { role: Role::Primary(primary), history, keyspace, .. } = partition else { return };
         if primary.era != view.row(id).era {
             return;
         }
@@ -139,7 +141,7 @@ impl Rebalancer {
             if copy.link().is_none()
                 && let Some(link) = self.node.links().link(copy.node, copy.incarnation)
             {
-                copy.connect(id, era, &link);
+                copy.connect(id, era, history, &link);
             }
             if let Some(task) = tasks.iter().find(|task| task.target == copy.node)
                 && (copy.is_complete() || task.already_holds || copy.proposed == Some(task.membership_epoch))
@@ -159,17 +161,19 @@ impl Rebalancer {
                 });
             }
         }
-        found.has_more_chunks |= self.stream(id, primary, &mut partition.keyspace);
+        found.has_more_chunks |= self.catch_up(id, primary, history, keyspace);
     }
 
-    /// Sends a chunk to each copy that is being streamed and whose link has room. True if there is more.
-    fn stream(&self, id: PartitionId, primary: &mut Primary, keyspace: &mut crate::store::Keyspace) -> bool {
-        let nodes: Vec<NodeId> = primary
-            .copies
-            .iter()
-            .filter(|copy| matches!(copy.stage, Stage::Streaming { .. }))
-            .map(|copy| copy.node)
-            .collect();
+    /// Sends a repair or a chunk to each copy that is not in step and whose link has room. True if there is more.
+    fn catch_up(
+        &self,
+        id: PartitionId,
+        primary: &mut Primary,
+        history: &History,
+        keyspace: &mut Keyspace,
+    ) -> bool {
+        let waiting = primary.copies.iter().filter(|copy| copy.is_catching_up());
+        let nodes: Vec<NodeId> = waiting.map(|copy| copy.node).collect();
         let mut has_more = false;
         for node in nodes {
             let has_room = primary.copies.iter().any(|copy| {
@@ -178,10 +182,10 @@ impl Rebalancer {
             has_more = true;
             if has_room
                 && self.throttle.has_room()
-                && let Some(sent) = primary.stream(id, keyspace, node, CHUNK_BYTES)
+                && let Some(sent) = primary.catch_up(id, history, keyspace, node, CHUNK_BYTES)
             {
                 self.throttle.take(sent.bytes);
-                self.node.count_streamed(sent.bytes, sent.keys);
+                self.node.count_sent(&sent);
             }
         }
         has_more

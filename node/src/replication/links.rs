@@ -11,6 +11,7 @@ use korum_protocol::id::{Incarnation, NodeId};
 use super::link::Link;
 use super::transition::LinkBook;
 use crate::node::Node;
+use crate::store::{Partition, Role};
 
 /// Links by peer.
 #[derive(Default)]
@@ -40,13 +41,13 @@ impl Links {
             previous.break_off();
         }
         node.store().for_each(|id, partition| {
-            let Some(primary) = partition.as_primary_mut() else { return };
+            let Partition { role: Role::Primary(primary), history, .. } = partition else { return };
             let era = primary.era;
             for copy in &mut primary.copies {
                 // A copy made since the link was listed has asked already.
                 let has_asked = copy.link().is_some_and(|present| Arc::ptr_eq(present, link));
                 if copy.node == link.peer && copy.incarnation == link.incarnation && !has_asked {
-                    copy.connect(id, era, link);
+                    copy.connect(id, era, history, link);
                 }
             }
         });

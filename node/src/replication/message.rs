@@ -10,6 +10,9 @@ use korum_protocol::id::{Epoch, Position};
 use korum_protocol::map::PartitionId;
 use korum_protocol::rope::Rope;
 
+use super::history::{PATH_MAX, Path};
+use crate::store::HashPosition;
+
 /// Bytes of a frame's header: epoch and last position.
 pub const HEADER_BYTES: usize = 16;
 
@@ -78,6 +81,23 @@ pub enum Body<B> {
     Compare {
         /// Comes back in the answer, so that no older answer is taken for this one's.
         question: u64,
+        /// The path of the primary's copy.
+        path: Path,
+    },
+    /// Everything that your copy lacks or has too much.
+    Repair {
+        /// Where the copy stands, as it answered.
+        from: Position,
+        /// The last position on both paths.
+        common: Position,
+        /// The path of the primary's copy, which is the copy's from now on.
+        path: Path,
+        /// Where the effects since `common` took place on the primary's path, in order.
+        steps: Vec<HashPosition>,
+        /// Where those took place that only the copy has, as it answered.
+        ahead: Vec<HashPosition>,
+        /// Full-state effects of all keys at these places.
+        bytes: B,
     },
     /// Everything in a range of the hash space.
     Chunk {
@@ -88,10 +108,10 @@ pub enum Body<B> {
         /// Full-state effects.
         bytes: B,
     },
-    /// Your copy is complete, at this position.
+    /// The stream is over: your copy is complete.
     Complete {
-        /// The position.
-        position: Position,
+        /// The path of the primary's copy, which is the copy's from now on.
+        path: Path,
     },
 }
 
@@ -100,6 +120,14 @@ const PASSING: u8 = 2;
 const COMPARE: u8 = 3;
 const CHUNK: u8 = 4;
 const COMPLETE: u8 = 5;
+const REPAIR: u8 = 6;
+
+/// Bytes of a position in hash order.
+const PLACE_BYTES: usize = 6;
+/// Bytes of a copy's position.
+const POSITION_BYTES: usize = 16;
+/// Places that a copy is ahead at in an answer: a copy that has more is streamed.
+pub const AHEAD_MAX: usize = 256;
 
 impl<B: Payload> Message<B> {
     /// Bytes of the message, or a few more.
@@ -107,7 +135,11 @@ impl<B: Payload> Message<B> {
     pub fn size(&self) -> usize {
         let payload = match &self.body {
             Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Chunk { bytes, .. } => bytes.size(),
-            Body::Compare { .. } | Body::Complete { .. } => 0,
+            Body::Compare { path, .. } | Body::Complete { path } => POSITION_BYTES * path.len(),
+            Body::Repair { path, steps, ahead, bytes, .. } => {
+                let places = PLACE_BYTES * (steps.len() + ahead.len());
+                POSITION_BYTES * (2 + path.len()) + places + bytes.size()
+            }
         };
         31 + payload
     }
@@ -132,9 +164,19 @@ impl<B: Payload> Message<B> {
                 head(PASSING, 4);
                 put_bytes(out, bytes);
             }
-            Body::Compare { question } => {
-                head(COMPARE, 8);
+            Body::Compare { question, path } => {
+                head(COMPARE, 8 + 1 + POSITION_BYTES * path.len());
                 out.copied_mut().put_u64(*question);
+                put_path(out.copied_mut(), path);
+            }
+            Body::Repair { from, common, path, steps, ahead, bytes } => {
+                head(REPAIR, POSITION_BYTES * (2 + path.len()) + PLACE_BYTES * (steps.len() + ahead.len()));
+                put_position(out.copied_mut(), *from);
+                put_position(out.copied_mut(), *common);
+                put_path(out.copied_mut(), path);
+                put_places(out.copied_mut(), steps);
+                put_places(out.copied_mut(), ahead);
+                put_bytes(out, bytes);
             }
             Body::Chunk { from, to, bytes } => {
                 head(CHUNK, 20);
@@ -142,10 +184,9 @@ impl<B: Payload> Message<B> {
                 out.copied_mut().put_u64(*to);
                 put_bytes(out, bytes);
             }
-            Body::Complete { position } => {
-                head(COMPLETE, 16);
-                out.copied_mut().put_u64(position.era.0);
-                out.copied_mut().put_u64(position.sequence);
+            Body::Complete { path } => {
+                head(COMPLETE, 1 + POSITION_BYTES * path.len());
+                put_path(out.copied_mut(), path);
             }
         }
     }
@@ -167,6 +208,43 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
     Ok(bytes)
 }
 
+fn put_position(out: &mut BytesMut, position: Position) {
+    out.put_u64(position.era.0);
+    out.put_u64(position.sequence);
+}
+
+fn take_position(input: &mut &[u8]) -> Result<Position, Malformed> {
+    let (era, sequence) = (input.try_get_u64(), input.try_get_u64());
+    Ok(Position { era: Epoch(era.map_err(|_| Malformed)?), sequence: sequence.map_err(|_| Malformed)? })
+}
+
+fn put_path(out: &mut BytesMut, path: &Path) {
+    out.put_u8(path.len() as u8);
+    path.iter().for_each(|&end| put_position(out, end));
+}
+
+fn take_path(input: &mut &[u8]) -> Result<Path, Malformed> {
+    let count = usize::from(input.try_get_u8().map_err(|_| Malformed)?);
+    if count > PATH_MAX {
+        return Err(Malformed);
+    }
+    let path = (0..count).map(|_| take_position(input)).collect::<Result<Path, _>>()?;
+    if path.is_sorted_by(|end, next| end.era < next.era) { Ok(path) } else { Err(Malformed) }
+}
+
+fn put_places(out: &mut BytesMut, places: &[HashPosition]) {
+    out.put_u32(places.len() as u32);
+    places.iter().for_each(|place| out.put_uint(place.get(), PLACE_BYTES));
+}
+
+fn take_places(input: &mut &[u8]) -> Result<Vec<HashPosition>, Malformed> {
+    let count = input.try_get_u32().map_err(|_| Malformed)? as usize;
+    if input.len() / PLACE_BYTES < count {
+        return Err(Malformed);
+    }
+    Ok((0..count).map(|_| HashPosition::new(input.get_uint(PLACE_BYTES))).collect())
+}
+
 /// Takes the next message off `input`.
 ///
 /// # Errors
@@ -183,18 +261,24 @@ pub fn decode<'a>(input: &mut &'a [u8]) -> Result<Message<&'a [u8]>, Malformed> 
             bytes: take_bytes(input)?,
         },
         PASSING => Body::Passing { bytes: take_bytes(input)? },
-        COMPARE => Body::Compare { question: u64_of(input)? },
+        COMPARE => Body::Compare { question: u64_of(input)?, path: take_path(input)? },
         CHUNK => Body::Chunk { from: u64_of(input)?, to: u64_of(input)?, bytes: take_bytes(input)? },
-        COMPLETE => {
-            Body::Complete { position: Position { era: Epoch(u64_of(input)?), sequence: u64_of(input)? } }
-        }
+        COMPLETE => Body::Complete { path: take_path(input)? },
+        REPAIR => Body::Repair {
+            from: take_position(input)?,
+            common: take_position(input)?,
+            path: take_path(input)?,
+            steps: take_places(input)?,
+            ahead: take_places(input)?,
+            bytes: take_bytes(input)?,
+        },
         _ => return Err(Malformed),
     };
     Ok(Message { partition, era, body })
 }
 
-/// A replica's answer to a comparison: how far its copy has come, if that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A replica's answer to a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compared {
     /// The partition.
     pub partition: PartitionId,
@@ -202,12 +286,23 @@ pub struct Compared {
     pub era: Epoch,
     /// Which question this answers.
     pub question: u64,
-    /// `None` when the copy is incomplete or there is none.
-    pub position: Option<Position>,
+    /// `None` when the copy is incomplete, there is none, or too little is known of it.
+    pub standing: Option<Standing>,
 }
 
-/// Bytes of one comparison's answer.
-const COMPARED_BYTES: usize = 35;
+/// Where a copy stands, beside its primary's path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Where it stands.
+    pub position: Position,
+    /// The last position on both paths.
+    pub common: Position,
+    /// Where the effects since then took place that only this copy has.
+    pub ahead: Vec<HashPosition>,
+}
+
+/// Bytes of an answer to a comparison that has no standing.
+const COMPARED_BYTES: usize = 19;
 
 /// How far a replica has come, in each lane of the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -228,10 +323,12 @@ pub fn encode_answer(acknowledged: Acknowledged, compared: &[Compared]) -> Bytes
         out.put_u16(answer.partition);
         out.put_u64(answer.era.0);
         out.put_u64(answer.question);
-        out.put_u8(u8::from(answer.position.is_some()));
-        let position = answer.position.unwrap_or_default();
-        out.put_u64(position.era.0);
-        out.put_u64(position.sequence);
+        out.put_u8(u8::from(answer.standing.is_some()));
+        if let Some(Standing { position, common, ahead }) = &answer.standing {
+            put_position(&mut out, *position);
+            put_position(&mut out, *common);
+            put_places(&mut out, ahead);
+        }
     }
     out
 }
@@ -243,15 +340,21 @@ pub fn encode_answer(acknowledged: Acknowledged, compared: &[Compared]) -> Bytes
 pub fn decode_answer(mut input: &[u8]) -> Result<(Acknowledged, Vec<Compared>), Malformed> {
     let small = input.try_get_u64().map_err(|_| Malformed)?;
     let large = input.try_get_u64().map_err(|_| Malformed)?;
-    if !input.len().is_multiple_of(COMPARED_BYTES) {
-        return Err(Malformed);
-    }
-    let mut compared = Vec::with_capacity(input.len() / COMPARED_BYTES);
+    let mut compared = Vec::new();
     while !input.is_empty() {
+        if input.len() < COMPARED_BYTES {
+            return Err(Malformed);
+        }
         let (partition, era, question) = (input.get_u16(), Epoch(input.get_u64()), input.get_u64());
-        let is_known = input.get_u8() != 0;
-        let position = Position { era: Epoch(input.get_u64()), sequence: input.get_u64() };
-        compared.push(Compared { partition, era, question, position: is_known.then_some(position) });
+        let standing = match input.get_u8() {
+            0 => None,
+            _ => Some(Standing {
+                position: take_position(&mut input)?,
+                common: take_position(&mut input)?,
+                ahead: take_places(&mut input)?,
+            }),
+        };
+        compared.push(Compared { partition, era, question, standing });
     }
     Ok((Acknowledged { small, large }, compared))
 }
@@ -260,14 +363,26 @@ pub fn decode_answer(mut input: &[u8]) -> Result<(Acknowledged, Vec<Compared>), 
 mod tests {
     use super::*;
 
+    fn position(era: u64, sequence: u64) -> Position {
+        Position { era: Epoch(era), sequence }
+    }
+
     fn messages() -> Vec<Message<&'static [u8]>> {
         let at = |body| Message { partition: 7, era: Epoch(3), body };
         vec![
             at(Body::Effects { first: 9, count: 2, bytes: &b"effects"[..] }),
             at(Body::Passing { bytes: b"" }),
-            at(Body::Compare { question: 5 }),
+            at(Body::Compare { question: 5, path: Path::new() }),
+            at(Body::Repair {
+                from: position(2, 4),
+                common: position(2, 3),
+                path: [position(2, 3), position(3, 1)].into_iter().collect(),
+                steps: vec![HashPosition::new(1 << 47)],
+                ahead: vec![HashPosition::new(7), HashPosition::new(8)],
+                bytes: b"states",
+            }),
             at(Body::Chunk { from: 1, to: u64::MAX, bytes: b"chunk" }),
-            at(Body::Complete { position: Position { era: Epoch(3), sequence: 11 } }),
+            at(Body::Complete { path: [position(3, 11)].into_iter().collect() }),
         ]
     }
 
@@ -299,16 +414,37 @@ mod tests {
     #[test]
     fn answers_read_back() {
         let compared = vec![
-            Compared { partition: 1, era: Epoch(2), question: 1, position: None },
+            Compared { partition: 1, era: Epoch(2), question: 1, standing: None },
             Compared {
                 partition: 3,
                 era: Epoch(2),
                 question: 2,
-                position: Some(Position { era: Epoch(1), sequence: 5 }),
+                standing: Some(Standing {
+                    position: position(1, 5),
+                    common: position(1, 4),
+                    ahead: vec![HashPosition::START],
+                }),
             },
         ];
         let acknowledged = Acknowledged { small: 9, large: 4 };
-        assert_eq!(decode_answer(&encode_answer(acknowledged, &compared)), Ok((acknowledged, compared)));
-        assert_eq!(decode_answer(&[0; 17]), Err(Malformed));
+        let bytes = encode_answer(acknowledged, &compared);
+        assert_eq!(decode_answer(&bytes), Ok((acknowledged, compared)));
+        let whole = [16, 16 + COMPARED_BYTES, bytes.len()];
+        for end in (0..bytes.len()).filter(|end| !whole.contains(end)) {
+            assert_eq!(decode_answer(&bytes[..end]), Err(Malformed), "cut at {end}");
+        }
+    }
+
+    #[test]
+    fn paths_that_are_too_long_or_out_of_order_are_refused() {
+        let refused = |path: Path| {
+            let mut out = Rope::new();
+            let message: Message<&[u8]> =
+                Message { partition: 7, era: Epoch(3), body: Body::Complete { path } };
+            message.encode(&mut out);
+            assert_eq!(decode(&mut &out.into_bytes()[..]), Err(Malformed));
+        };
+        refused([position(2, 1), position(2, 2)].into_iter().collect());
+        refused((0..=PATH_MAX as u64).map(|era| position(era, 1)).collect());
     }
 }

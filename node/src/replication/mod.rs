@@ -5,6 +5,7 @@
 //! which part.
 
 pub mod effect;
+pub mod history;
 pub mod primary;
 pub mod link;
 pub mod links;

@@ -5,32 +5,35 @@
 //! Not here: locks, sockets, proposals (`rebalance`), role changes (`transition`).
 //!
 //! ```text
-//! Unlinked ──link──▶ Comparing ──equal───────────────────▶ Live
-//!    ▲                   └──────different──▶ Streaming ──────┘
-//!    └──────────────── link broke (from any stage) ──────────
+//! Unlinked ──link──▶ Comparing ──known──▶ Behind ──repaired──────────▶ Live
+//!    ▲                   │                  └──too far──┐              ▲
+//!    │                   └──────unknown───────────▶ Streaming ─────────┘
+//!    └──────────────── link broke (from any stage) ─────────────────────
 //! ```
 
 use std::sync::Arc;
 
-use korum_protocol::id::{Epoch, Incarnation, NodeId, Position};
+use korum_protocol::id::{Epoch, Incarnation, NodeId};
 use korum_protocol::map::PartitionId;
 use korum_protocol::rope::Rope;
 use smallvec::SmallVec;
 
 use super::effect::{Effect, Effects};
+use super::history::History;
 use super::link::{Lane, Link, Place};
-use super::message::{Body, Compared, Message};
+use super::message::{Body, Compared, Message, Standing};
+use super::replica::in_order;
 use crate::env::mistake::{Mistake, makes};
 use crate::store::{HashPosition, Keyspace};
+
+/// Bytes of states beyond which a copy is streamed instead of repaired: a repair is read, sent and applied as a
+/// whole, in about a millisecond.
+const REPAIR_BYTES_MAX: usize = 1 << 20;
 
 /// A primary's side of one partition.
 pub struct Primary {
     /// The epoch at which this node became primary.
     pub era: Epoch,
-    /// Where this copy stood when it became primary; a copy that stands there too has the same content.
-    pub base: Option<Position>,
-    /// Effects written in this era.
-    pub sequence: u64,
     /// A cutover that ends this node's primacy is being proposed, in this membership epoch: requests
     /// wait for its outcome.
     pub frozen: Option<Epoch>,
@@ -69,6 +72,13 @@ pub enum Stage {
         /// The question that is open.
         question: u64,
     },
+    /// Has answered, and waits to be brought up to date.
+    Behind {
+        /// The connection.
+        link: Arc<Link>,
+        /// What it answered.
+        standing: Standing,
+    },
     /// Is being streamed; entries before `next` are there.
     Streaming {
         /// The connection.
@@ -87,13 +97,26 @@ pub enum Stage {
     },
 }
 
-/// What one chunk had.
+/// What a chunk or a repair had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
+    /// What it was.
+    pub what: Piece,
     /// Bytes.
     pub bytes: usize,
     /// Keys.
-    pub keys: usize,
+    pub keys: u64,
+}
+
+/// What is sent to a copy that is not in step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// All that it lacks.
+    Repair,
+    /// The first chunk of a stream.
+    FirstChunk,
+    /// Another chunk.
+    NextChunk,
 }
 
 /// May a request be executed now?
@@ -202,9 +225,10 @@ impl PeerCopy {
     pub fn link(&self) -> Option<&Arc<Link>> {
         match &self.stage {
             Stage::Unlinked => None,
-            Stage::Comparing { link, .. } | Stage::Streaming { link, .. } | Stage::Live { link, .. } => {
-                Some(link)
-            }
+            Stage::Comparing { link, .. }
+            | Stage::Behind { link, .. }
+            | Stage::Streaming { link, .. }
+            | Stage::Live { link, .. } => Some(link),
         }
     }
 
@@ -222,21 +246,33 @@ impl PeerCopy {
             || makes(Mistake::EarlyHolder) && matches!(&self.stage, Stage::Streaming { .. })
     }
 
-    /// Takes a fresh connection: asks how far the copy has come.
-    pub fn connect(&mut self, partition: PartitionId, era: Epoch, link: &Arc<Link>) {
+    /// It waits for what [`Primary::catch_up`] sends.
+    #[must_use]
+    pub fn is_catching_up(&self) -> bool {
+        matches!(self.stage, Stage::Behind { .. } | Stage::Streaming { .. })
+    }
+
+    /// Takes a fresh connection: asks how far the copy has come, beside this one's `history`.
+    pub fn connect(&mut self, partition: PartitionId, era: Epoch, history: &History, link: &Arc<Link>) {
         self.unlink();
         let question = link.next_question();
-        let body = Body::Compare { question };
+        let body = Body::Compare { question, path: history.path().into() };
         link.append(&Message { partition, era, body });
         self.stage = Stage::Comparing { link: Arc::clone(link), question };
     }
 
     /// Asks again, on the same connection.
-    pub fn ask_again(&mut self, partition: PartitionId, era: Epoch) {
+    pub fn ask_again(&mut self, partition: PartitionId, era: Epoch, history: &History) {
         match self.link().filter(|link| !link.is_broken()).cloned() {
-            Some(link) => self.connect(partition, era, &link),
+            Some(link) => self.connect(partition, era, history, &link),
             None => self.unlink(),
         }
+    }
+
+    /// Everything was sent, with the message at `sent`: from now on the copy gets every effect.
+    fn goes_live(&mut self, link: Arc<Link>, sent: Place) {
+        self.is_clean = false;
+        self.stage = Stage::Live { link, completed: sent, sent };
     }
 
     /// The connection is gone.
@@ -248,33 +284,19 @@ impl PeerCopy {
                 self.stage = Stage::Unlinked;
             }
             // Nothing was executed since the last time it was known to be clean: requests waited.
-            Stage::Comparing { .. } | Stage::Streaming { .. } => self.stage = Stage::Unlinked,
+            Stage::Comparing { .. } | Stage::Behind { .. } | Stage::Streaming { .. } => {
+                self.stage = Stage::Unlinked;
+            }
         }
     }
 }
 
-impl PeerCopy {
-    /// Everything was sent: from now on the copy gets every effect.
-    fn complete(&mut self, partition: PartitionId, era: Epoch, position: Position, link: &Arc<Link>) {
-        let body = Body::Complete { position };
-        let sent = link.append(&Message { partition, era, body });
-        self.is_clean = false;
-        self.stage = Stage::Live { link: Arc::clone(link), completed: sent, sent };
-    }
-}
-
 impl Primary {
-    /// A primary of `era` whose copy stood at `base`, with no other copies yet.
+    /// A primary of `era`, with no other copies yet.
     #[must_use]
-    pub fn new(era: Epoch, base: Option<Position>) -> Self {
+    pub fn new(era: Epoch) -> Self {
         let membership_epoch = Epoch(0);
-        Self { era, base, sequence: 0, frozen: None, membership_epoch, copies: SmallVec::new() }
-    }
-
-    /// The position of this copy.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        Position { era: self.era, sequence: self.sequence }
+        Self { era, frozen: None, membership_epoch, copies: SmallVec::new() }
     }
 
     /// May a command be executed now? Writes need every required copy in step, with room on its link;
@@ -286,7 +308,9 @@ impl Primary {
                 !is_write || !link.is_full(link.lane_after(*sent))
             }
             Stage::Live { link, sent, .. } => !is_write && link.has_acknowledged(*sent),
-            Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } => !is_write && copy.is_clean,
+            Stage::Unlinked | Stage::Comparing { .. } | Stage::Behind { .. } | Stage::Streaming { .. } => {
+                !is_write && copy.is_clean
+            }
         };
         if self.frozen.is_none() && self.copies.iter().all(|copy| !copy.is_required || is_ready(copy)) {
             Admission::Ready
@@ -306,9 +330,9 @@ impl Primary {
 
     /// Numbers the effects of one command and sends them to the copies. Called under the lock under
     /// which they were made.
-    pub fn replicate(&mut self, partition: PartitionId, effects: &Effects) {
-        let (era, first) = (self.era, self.sequence + 1);
-        self.sequence += effects.count() as u64;
+    pub fn replicate(&mut self, partition: PartitionId, history: &mut History, effects: &Effects) {
+        let (era, first) = (self.era, history.sequence() + 1);
+        effects.places().for_each(|place| history.step(place));
         for copy in &mut self.copies {
             match &mut copy.stage {
                 Stage::Live { link, sent, .. } => {
@@ -329,7 +353,7 @@ impl Primary {
                         link.append(&Message { partition, era, body });
                     }
                 }
-                Stage::Unlinked | Stage::Comparing { .. } => {}
+                Stage::Unlinked | Stage::Comparing { .. } | Stage::Behind { .. } => {}
             }
         }
     }
@@ -353,8 +377,13 @@ impl Primary {
                     waits.add(link, *sent);
                     settlement = settlement.worse(Settlement::Acknowledgements);
                 }
-                Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } if copy.is_clean => {}
-                Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } | Stage::Live { .. } => {
+                Stage::Unlinked | Stage::Comparing { .. } | Stage::Behind { .. } | Stage::Streaming { .. }
+                    if copy.is_clean => {}
+                Stage::Unlinked
+                | Stage::Comparing { .. }
+                | Stage::Behind { .. }
+                | Stage::Streaming { .. }
+                | Stage::Live { .. } => {
                     settlement = Settlement::Agreement;
                     waits.is_open = true;
                 }
@@ -403,55 +432,87 @@ impl Primary {
         }
     }
 
-    /// A copy answered how far it has come. If that is where this one stands, it is in step at once;
-    /// else it is streamed from the start.
-    pub fn compared(&mut self, partition: PartitionId, node: NodeId, on: &Arc<Link>, answer: &Compared) {
-        let theirs = answer.position;
-        let (era, position) = (self.era, self.position());
-        let is_equal =
-            theirs.is_some() && (theirs == Some(position) || (self.sequence == 0 && theirs == self.base));
-        let Some(copy) = self.copies.iter_mut().find(|copy| copy.node == node) else { return };
+    /// A copy answered how far it has come. True if it is to be brought up to date now, because answers wait for it.
+    #[must_use]
+    pub fn compared(&mut self, node: NodeId, on: &Arc<Link>, answer: Compared) -> bool {
+        let Some(copy) = self.copies.iter_mut().find(|copy| copy.node == node) else { return false };
         match &copy.stage {
             Stage::Comparing { link, question } if Arc::ptr_eq(link, on) && *question == answer.question => {
-                if is_equal {
-                    copy.complete(partition, era, position, on);
-                } else {
-                    copy.stage = Stage::Streaming { link: Arc::clone(on), next: HashPosition::START };
-                }
+                let link = Arc::clone(on);
+                copy.stage = match answer.standing {
+                    Some(standing) => Stage::Behind { link, standing },
+                    None => Stage::Streaming { link, next: HashPosition::START },
+                };
+                copy.is_required
             }
             // An answer of an earlier question.
-            Stage::Unlinked | Stage::Comparing { .. } | Stage::Streaming { .. } | Stage::Live { .. } => {}
+            Stage::Unlinked
+            | Stage::Comparing { .. }
+            | Stage::Behind { .. }
+            | Stage::Streaming { .. }
+            | Stage::Live { .. } => false,
         }
     }
 
-    /// Sends the next chunk to a copy that is being streamed. Returns what was sent; `None` when the
-    /// copy is not being streamed (any more).
-    pub fn stream(
+    /// Sends a copy that is not in step all that it lacks, or, if that is too much or not known, the next chunk of
+    /// a stream. `None`, with nothing sent, when the copy is not waiting for anything (any more).
+    pub fn catch_up(
         &mut self,
         partition: PartitionId,
+        history: &History,
         keyspace: &mut Keyspace,
         node: NodeId,
-        budget_bytes: usize,
+        chunk_bytes: usize,
     ) -> Option<Sent> {
-        let (era, position) = (self.era, self.position());
+        let era = self.era;
         let copy = self.copies.iter_mut().find(|copy| copy.node == node)?;
-        let Stage::Streaming { link, next } = &mut copy.stage else { return None };
-        if link.is_broken() {
-            return None;
+        let link = Arc::clone(copy.link().filter(|link| !link.is_broken())?);
+        if let Stage::Behind { standing, .. } = &mut copy.stage {
+            let mut states = Rope::new();
+            if let Some((body, keys)) = repair(history, keyspace, standing, &mut states) {
+                let sent = link.append(&Message { partition, era, body });
+                copy.goes_live(link, sent);
+                return Some(Sent { what: Piece::Repair, bytes: states.len(), keys });
+            }
+            copy.stage = Stage::Streaming { link: Arc::clone(&link), next: HashPosition::START };
         }
+        let Stage::Streaming { next, .. } = &mut copy.stage else { return None };
+        let what = if *next == HashPosition::START { Piece::FirstChunk } else { Piece::NextChunk };
         let mut entries = Rope::new();
-        let chunk = keyspace.read_chunk(*next, budget_bytes, &mut entries);
+        let chunk = keyspace.read_chunk(*next, chunk_bytes, &mut entries);
         let body = Body::Chunk { from: chunk.range.from.get(), to: chunk.range.until.get(), bytes: &entries };
         link.append(&Message { partition, era, body });
         match chunk.next {
             Some(after) => *next = after,
             None => {
-                let link = Arc::clone(link);
-                copy.complete(partition, era, position, &link);
+                let body = Body::Complete { path: history.path().into() };
+                let sent = link.append(&Message { partition, era, body });
+                copy.goes_live(link, sent);
             }
         }
-        Some(Sent { bytes: entries.len(), keys: chunk.entries as usize })
+        Some(Sent { what, bytes: entries.len(), keys: u64::from(chunk.entries) })
     }
+}
+
+/// What brings a copy from where it stands to where this one stands, its states in `states`, and their number;
+/// `None` where the backlog does not reach back, or they are too many.
+fn repair<'a>(
+    history: &History,
+    keyspace: &mut Keyspace,
+    standing: &mut Standing,
+    states: &'a mut Rope,
+) -> Option<(Body<&'a Rope>, u64)> {
+    let steps: Vec<HashPosition> = history.since(standing.common)?.collect();
+    let keys = keyspace.read_places(&in_order(&steps, &standing.ahead), REPAIR_BYTES_MAX, states)?;
+    let body = Body::Repair {
+        from: standing.position,
+        common: standing.common,
+        path: history.path().into(),
+        steps,
+        ahead: std::mem::take(&mut standing.ahead),
+        bytes: &*states,
+    };
+    Some((body, keys))
 }
 
 /// What a cutover would do, beside making its target a holder.

@@ -8,7 +8,8 @@ use korum_protocol::map::Row;
 use korum_protocol::rope::HELD_BYTES_MIN;
 
 use super::effect::{Effect, EffectError};
-use super::message::{Body, Compared, Message};
+use super::history::History;
+use super::message::{AHEAD_MAX, Body, Compared, Message, Standing};
 use crate::env::mistake::{Mistake, makes};
 use crate::store::{Garbage, HashPosition, HashRange, Partition, Role, Source, StringRef, ValueRef};
 
@@ -19,9 +20,12 @@ pub enum Refused {
     /// This node does not take that sender's messages in that era.
     #[error("partition {0} does not follow that primary in that era")]
     NotFollowing(u16),
-    /// Effects are missing before these.
+    /// Effects are missing before these, or among them.
     #[error("partition {0} expects another sequence")]
     Gap(u16),
+    /// It is not what the copy answered that is repaired.
+    #[error("partition {0} does not stand where it is to be repaired")]
+    Elsewhere(u16),
     /// The bytes are not effects.
     #[error(transparent)]
     Effect(#[from] EffectError),
@@ -67,51 +71,73 @@ pub fn receive(
             _ => return Ok(None),
         }
     }
-    match *body {
-        Body::Compare { question } => {
-            return Ok(Some(Compared { partition: *id, era: *era, question, position: partition.position }));
+    let Partition { keyspace, history, .. } = partition;
+    match body {
+        Body::Compare { question, path } => {
+            let standing = standing(history, path);
+            return Ok(Some(Compared { partition: *id, era: *era, question: *question, standing }));
         }
         Body::Effects { first, count, bytes } => {
-            let next = partition.position.filter(|position| position.era == *era);
-            if next.map(|position| position.sequence + 1) != Some(first) && !makes(Mistake::AnyEra) {
+            let next = history.position().filter(|position| position.era == *era);
+            if next.map(|position| position.sequence + 1) != Some(*first) && !makes(Mistake::AnyEra) {
                 return Err(Refused::Gap(*id));
             }
-            apply_all(partition, bytes, source, garbage)?;
-            partition.position =
-                Some(Position { era: *era, sequence: first + u64::from(count).saturating_sub(1) });
+            let mut bytes = *bytes;
+            for _ in 0..*count {
+                history.step(keyspace.apply(&Effect::decode(&mut bytes)?, source, garbage));
+            }
+            if !bytes.is_empty() {
+                return Err(Refused::Gap(*id));
+            }
+        }
+        Body::Repair { from, common, path, steps, ahead, bytes } => {
+            if history.position() != Some(*from) {
+                return Err(Refused::Elsewhere(*id));
+            }
+            keyspace.apply_places(&in_order(steps, ahead), bytes, source, garbage)?;
+            history.follow(*common, path, steps);
         }
         Body::Passing { bytes } => {
-            partition.position = None;
-            apply_all(partition, bytes, source, garbage)?;
+            history.forget();
+            let mut bytes = *bytes;
+            while !bytes.is_empty() {
+                keyspace.apply(&Effect::decode(&mut bytes)?, source, garbage);
+            }
         }
         Body::Chunk { from, to, bytes } => {
-            partition.position = None;
-            let range = HashRange { from: HashPosition::new(from), until: HashPosition::new(to) };
-            partition.keyspace.apply_chunk(range, bytes, source, garbage)?;
+            history.forget();
+            let range = HashRange { from: HashPosition::new(*from), until: HashPosition::new(*to) };
+            keyspace.apply_chunk(range, bytes, source, garbage)?;
         }
-        Body::Complete { position } => partition.position = Some(position),
+        Body::Complete { path } => history.replace(path),
     }
     Ok(None)
 }
 
-fn apply_all(
-    partition: &mut Partition,
-    mut bytes: &[u8],
-    source: &Source,
-    garbage: &mut Garbage,
-) -> Result<(), EffectError> {
-    while !bytes.is_empty() {
-        let effect = Effect::decode(&mut bytes)?;
-        partition.keyspace.apply(&effect, source, garbage);
-    }
-    Ok(())
+/// Where a copy stands beside its primary's path, if its backlog tells.
+fn standing(history: &History, path: &[Position]) -> Option<Standing> {
+    let common = history.common(path)?;
+    let ahead = history.since(common)?;
+    let ahead: Vec<_> = (ahead.len() <= AHEAD_MAX).then(|| ahead.collect())?;
+    Some(Standing { position: history.position()?, common, ahead })
+}
+
+/// The places of both, in order, each once.
+pub fn in_order(steps: &[HashPosition], ahead: &[HashPosition]) -> Vec<HashPosition> {
+    let mut places = [steps, ahead].concat();
+    places.sort_unstable();
+    places.dedup();
+    places
 }
 
 /// The strings of the effects in a message, as far as they can be read: the long ones among them may have to be
 /// copied before the message is applied.
 pub fn strings<'a>(message: &Message<&'a [u8]>) -> Vec<&'a [u8]> {
     let mut bytes = match message.body {
-        Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Chunk { bytes, .. } => bytes,
+        Body::Effects { bytes, .. }
+        | Body::Passing { bytes }
+        | Body::Chunk { bytes, .. }
+        | Body::Repair { bytes, .. } => bytes,
         Body::Compare { .. } | Body::Complete { .. } => &[],
     };
     let mut strings = Vec::new();

@@ -127,11 +127,12 @@ async fn read_answers(node: &Arc<Node>, link: &Arc<Link>, reader: &mut FrameRead
     while let Some(frame) = reader.read().await.map_err(|error| error.to_string())? {
         let (acknowledged, compared) =
             message::decode_answer(&frame.body).map_err(|error| error.to_string())?;
-        for answer in &compared {
+        let has_compared = !compared.is_empty();
+        for answer in compared {
             node.compared(link, answer);
         }
         link.acknowledge(acknowledged).map_err(|error| error.to_string())?;
-        if !compared.is_empty() {
+        if has_compared {
             node.notify_changed();
         }
     }

@@ -5,23 +5,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use korum_protocol::id::{Epoch, Incarnation, NodeId};
+use korum_protocol::id::{Epoch, Incarnation, NodeId, Position};
 use korum_protocol::map::{MapChange, Move, Refusal, View};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::effect::{Effect, Effects};
+use super::history::{History, Path};
 use super::link::{Lane, Link};
 use super::message::{self, Acknowledged, Body, Compared, Message};
-use super::primary::{Admission, Offer, Offered, PeerCopy, Settlement, Stage, Waits};
+use super::primary::{Admission, Offer, Offered, PeerCopy, Piece, Sent, Settlement, Stage, Waits};
 use super::replica;
 use super::transition::{LinkBook, Me, transition};
 use crate::command::test_maps;
 use crate::rebalance::plan;
-use crate::store::{Garbage, Keyspace, Partition, Source, StringRef, ValueRef};
+use crate::store::{Garbage, Keyspace, Partition, Role, Source, StringRef, ValueRef};
 
 const NODES: usize = 4;
 const KEYS: u64 = 5;
+/// Keys that come and go beside these.
+const GUESTS: u64 = 3;
 const PARTITION: u16 = 0;
 /// From so many bytes on, a message goes to the large lane here.
 const LARGE: usize = 400;
@@ -96,6 +99,8 @@ impl LinkBook for Book<'_> {
 
 struct Sim {
     random: StdRng,
+    /// Effects that a copy remembers.
+    backlog_max: usize,
     views: Vec<Arc<View>>,
     nodes: Vec<Process>,
     wires: Vec<Wire>,
@@ -104,6 +109,8 @@ struct Sim {
     in_flight: BTreeMap<usize, (Option<usize>, MapChange)>,
     proposals: usize,
     next_value: u64,
+    /// What was at each position that a copy has stood at.
+    contents: BTreeMap<Position, Vec<u64>>,
     /// The newest value of each key that was acknowledged or shown.
     known: BTreeMap<u64, u64>,
     /// Runs that the map does not know yet.
@@ -114,14 +121,33 @@ struct Sim {
     small: usize,
     large: usize,
     passed: usize,
+    /// Copies that were repaired, and that were streamed.
+    sent: [usize; 2],
+}
+
+fn count(sent: &mut [usize; 2], now: Option<Sent>) {
+    match now.map(|sent| sent.what) {
+        Some(Piece::Repair) => sent[0] += 1,
+        Some(Piece::FirstChunk) => sent[1] += 1,
+        Some(Piece::NextChunk) | None => {}
+    }
 }
 
 fn id(node: usize) -> NodeId {
     NodeId(node as u64 + 1)
 }
 
+fn empty_partition(backlog_max: usize) -> Partition {
+    Partition::new(Keyspace::new(1), History::new(backlog_max))
+}
+
 fn name(key: u64) -> [u8; 1] {
     [b'a' + key as u8]
+}
+
+/// The values of all keys.
+fn content(keyspace: &Keyspace) -> Vec<u64> {
+    (0..KEYS + GUESTS).map(|key| value_of(keyspace, key)).collect()
 }
 
 fn value_of(keyspace: &Keyspace, key: u64) -> u64 {
@@ -144,8 +170,9 @@ impl Sim {
         let replication = random.random_range(2..=3);
         let view = view.apply(&MapChange::SetReplication { replication }).unwrap_or(view);
         let view = Arc::new(test_maps::caught_up(&view));
+        let backlog_max = [0, 3, 64][random.random_range(0..3)];
         let node = |at: usize| Process {
-            partition: Partition::new(Keyspace::new(1)),
+            partition: empty_partition(backlog_max),
             routed: 0,
             adopted: 0,
             run: view.map.nodes[&id(at)].incarnation,
@@ -156,6 +183,7 @@ impl Sim {
         let nodes = (0..NODES).map(node).collect();
         let mut sim = Self {
             random,
+            backlog_max,
             views: vec![view],
             nodes,
             wires: Vec::new(),
@@ -163,6 +191,7 @@ impl Sim {
             in_flight: BTreeMap::new(),
             proposals: 0,
             next_value: 0,
+            contents: BTreeMap::new(),
             known: BTreeMap::new(),
             registering: [false; NODES],
             answered: 0,
@@ -170,6 +199,7 @@ impl Sim {
             small: 0,
             large: 0,
             passed: 0,
+            sent: [0; 2],
         };
         for at in 0..NODES {
             let view = Arc::clone(&sim.views[0]);
@@ -272,11 +302,12 @@ impl Sim {
             answers: VecDeque::new(),
             is_superseded: false,
         });
-        if let Some(primary) = self.nodes[from].partition.as_primary_mut() {
+        let partition = &mut self.nodes[from].partition;
+        if let Partition { role: Role::Primary(primary), history, .. } = partition {
             let era = primary.era;
             for copy in &mut primary.copies {
                 if copy.node == link.peer && copy.incarnation == link.incarnation {
-                    copy.connect(PARTITION, era, &link);
+                    copy.connect(PARTITION, era, history, &link);
                 }
             }
         }
@@ -301,7 +332,7 @@ impl Sim {
 
     /// The link carries other partitions too.
     fn say_something_else(&mut self, at: usize) {
-        let body = Body::Compare { question: 0 };
+        let body = Body::Compare { question: 0, path: Path::new() };
         self.wires[at].link.append(&Message { partition: PARTITION + 1, era: Epoch(0), body });
     }
 
@@ -361,9 +392,11 @@ impl Sim {
         let Some((last, compared)) = wire.answers.pop_front() else { return };
         let link = Arc::clone(&wire.link);
         for answer in compared {
-            let primary = self.nodes[wire.from].partition.as_primary_mut();
-            if let Some(primary) = primary.filter(|primary| primary.era == answer.era) {
-                primary.compared(PARTITION, link.peer, &link, &answer);
+            let Partition { role, keyspace, history, .. } = &mut self.nodes[wire.from].partition;
+            let Some(primary) = role.primary_mut().filter(|primary| primary.era == answer.era) else { continue };
+            if primary.compared(link.peer, &link, answer) {
+                let sent = primary.catch_up(PARTITION, history, keyspace, link.peer, 1);
+                count(&mut self.sent, sent);
             }
         }
         link.acknowledge(last).unwrap();
@@ -392,7 +425,20 @@ impl Sim {
             effects.set(keyspace.place(&word), value, None);
             let effect = Effect::Set { key: &word, value, deadline_ms: None };
             keyspace.apply(&effect, &Source::none(), &mut Garbage::default());
-            primary.replicate(PARTITION, &effects);
+            let guest = name(KEYS + self.random.random_range(0..GUESTS));
+            match self.random.random_range(0..4) {
+                0 => {
+                    keyspace.apply(&Effect::Delete { key: &guest }, &Source::none(), &mut Garbage::default());
+                    effects.delete(keyspace.place(&guest));
+                }
+                1 => {
+                    let effect = Effect::Set { key: &guest, value, deadline_ms: None };
+                    keyspace.apply(&effect, &Source::none(), &mut Garbage::default());
+                    effects.set(keyspace.place(&guest), value, None);
+                }
+                _ => {}
+            }
+            primary.replicate(PARTITION, &mut partition.history, &effects);
         }
         let value = value_of(keyspace, key);
         assert!(is_write || value >= floor, "a read at {:?} found {value}, {floor} was known", id(at));
@@ -428,8 +474,14 @@ impl Sim {
         }
     }
 
-    /// I2: what was acknowledged, or shown, is on every holder.
-    fn check(&self) {
+    /// I2: what was acknowledged, or shown, is on every holder. I11: copies at the same position are equal.
+    fn check(&mut self) {
+        for (at, node) in self.nodes.iter().enumerate() {
+            let Some(position) = node.partition.history.position() else { continue };
+            let content = content(&node.partition.keyspace);
+            let known = self.contents.entry(position).or_insert_with(|| content.clone());
+            assert_eq!(*known, content, "{:?} has something else at {position:?}", id(at));
+        }
         for &holder in &self.latest().row(PARTITION).holders {
             let node = &self.nodes[holder.0 as usize - 1];
             if node.run != self.latest().map.nodes[&holder].incarnation {
@@ -453,7 +505,7 @@ impl Sim {
         let book = Book(&self.wires, at);
         let node = &mut self.nodes[at];
         let partition = &mut node.partition;
-        let Some(primary) = partition.role.primary_mut() else { return };
+        let Partition { role: Role::Primary(primary), history, keyspace, .. } = partition else { return };
         if view.row(PARTITION).primary != Some(id(at)) || primary.era != view.row(PARTITION).era {
             return;
         }
@@ -471,7 +523,7 @@ impl Sim {
             if copy.link().is_none()
                 && let Some(link) = book.link(copy.node, copy.incarnation)
             {
-                copy.connect(PARTITION, era, &link);
+                copy.connect(PARTITION, era, history, &link);
             }
             let is_ready = |task: &&plan::Task| {
                 task.target == copy.node
@@ -480,12 +532,13 @@ impl Sim {
                         || copy.proposed == Some(task.membership_epoch))
             };
             ready.extend(tasks.iter().find(is_ready));
-            if matches!(copy.stage, Stage::Streaming { .. }) {
+            if copy.is_catching_up() {
                 streamed.push(copy.node);
             }
         }
         for target in streamed {
-            primary.stream(PARTITION, &mut partition.keyspace, target, 1);
+            let sent = primary.catch_up(PARTITION, history, keyspace, target, 1);
+            count(&mut self.sent, sent);
         }
         if ready.is_empty() || node.proposing.is_some() {
             return;
@@ -680,7 +733,7 @@ impl Sim {
         if !node.is_alive {
             node.run = node.run.max(record.incarnation).next();
             node.leased = None;
-            node.partition = Partition::new(Keyspace::new(1));
+            node.partition = empty_partition(self.backlog_max);
             (node.adopted, node.is_alive) = (node.routed, true);
             let view = Arc::clone(&self.views[node.routed]);
             let me = Me { node: id(at), run: node.run };
@@ -768,6 +821,7 @@ impl Sim {
                     let stage = match &copy.stage {
                         Stage::Unlinked => "unlinked",
                         Stage::Comparing { .. } => "comparing",
+                        Stage::Behind { .. } => "behind",
                         Stage::Streaming { .. } => "streaming",
                         Stage::Live { .. } => "live",
                     };
@@ -820,10 +874,7 @@ impl Sim {
         }
         self.settle();
         assert!(self.answered > before, "a write is not answered");
-        let content = |at: NodeId| {
-            let keyspace = &self.nodes[at.0 as usize - 1].partition.keyspace;
-            (0..KEYS).map(|key| value_of(keyspace, key)).collect::<Vec<_>>()
-        };
+        let content = |at: NodeId| content(&self.nodes[at.0 as usize - 1].partition.keyspace);
         for &holder in &row.holders {
             assert_eq!(content(holder), content(row.holders[0]), "the copy of {holder:?} differs");
         }
@@ -834,7 +885,7 @@ impl Sim {
 fn i2_acknowledged_writes_are_on_every_holder_under_random_faults() {
     let seeds: u64 = std::env::var("KORUM_TEST_SCHEDULES").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
     let first: u64 = std::env::var("KORUM_TEST_FIRST").ok().and_then(|it| it.parse().ok()).unwrap_or(0);
-    let mut counts = [0; 5];
+    let mut counts = [0; 7];
     for seed in first..first + seeds {
         let run = std::panic::catch_unwind(|| {
             let mut sim = Sim::new(seed);
@@ -843,16 +894,20 @@ fn i2_acknowledged_writes_are_on_every_holder_under_random_faults() {
                 sim.check();
             }
             sim.rest();
-            [sim.answered, sim.cutovers, sim.small, sim.large, sim.passed]
+            let [repaired, streamed] = sim.sent;
+            [sim.answered, sim.cutovers, sim.small, sim.large, sim.passed, repaired, streamed]
         });
         let Ok(run) = run else { panic!("with seed {seed}") };
         counts.iter_mut().zip(run).for_each(|(count, of_run)| *count += of_run);
     }
-    let [answered, cutovers, small, large, passed] = counts;
+    let [answered, cutovers, small, large, passed, repaired, streamed] = counts;
     println!("{seeds} schedules, {answered} answers, {cutovers} cutovers");
+    println!("{repaired} copies were repaired, {streamed} streamed");
     println!("{small} small frames, {large} large ones, {passed} small ones between their pieces");
     assert!(answered as u64 > 20 * seeds, "the schedules hardly answer anything: {answered}");
     assert!(cutovers as u64 > seeds, "the schedules hardly move anything: {cutovers}");
     assert!(large as u64 > seeds, "the schedules hardly send anything large: {large}");
+    assert!(repaired as u64 > seeds, "the schedules hardly repair anything: {repaired}");
+    assert!(streamed as u64 > seeds, "the schedules hardly stream anything: {streamed}");
     assert!(4 * passed as u64 > seeds, "hardly anything passes between pieces: {passed}");
 }

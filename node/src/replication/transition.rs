@@ -50,9 +50,7 @@ pub fn transition(
 ) -> Option<Garbage> {
     let row = view.row(id);
     partition.newest_era = row.era.max(partition.newest_era);
-    if let Role::Primary(primary) = &partition.role {
-        partition.position = Some(primary.position());
-    }
+    partition.history.keep(view.map.nodes.len() > 1 && view.map.replication > 1);
     if !me.is_in(view) {
         partition.role = Role::Absent;
         return None;
@@ -80,7 +78,7 @@ pub fn transition(
 
 fn discard(partition: &mut Partition) -> Garbage {
     partition.role = Role::Absent;
-    partition.position = None;
+    partition.history.forget();
     partition.keyspace.clear()
 }
 
@@ -97,11 +95,12 @@ fn become_primary(
     if partition.as_primary().is_none_or(|primary| primary.era != row.era) {
         if view.map.emptied.get(&id) == Some(&row.era) {
             garbage = Some(partition.keyspace.clear());
-            partition.position = None;
+            partition.history.forget();
         }
-        partition.role = Role::Primary(Primary::new(row.era, partition.position));
+        partition.history.begin(row.era);
+        partition.role = Role::Primary(Primary::new(row.era));
     }
-    let Role::Primary(primary) = &mut partition.role else { return garbage };
+    let Partition { role: Role::Primary(primary), history, .. } = partition else { return garbage };
     // A proposal that names an older membership epoch can no longer be applied.
     primary.frozen = primary.frozen.filter(|&epoch| epoch == view.map.membership_epoch);
     primary.membership_epoch = view.map.membership_epoch;
@@ -120,7 +119,7 @@ fn become_primary(
             None => {
                 let mut copy = PeerCopy::new(node, record.incarnation, true);
                 if let Some(link) = links.link(node, record.incarnation) {
-                    copy.connect(id, row.era, &link);
+                    copy.connect(id, row.era, history, &link);
                 }
                 primary.copies.push(copy);
             }
@@ -128,7 +127,7 @@ fn become_primary(
     }
     let era = primary.era;
     for copy in primary.copies.iter_mut().filter(|copy| has_gap && !copy.is_holder) {
-        copy.ask_again(id, era);
+        copy.ask_again(id, era, history);
     }
     primary.thaw();
     garbage

@@ -8,6 +8,7 @@ use korum_protocol::limits::BULK_BYTES_MAX;
 use super::entry::Entry;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::keyspace::{Keyspace, Place};
+use super::position::HashPosition;
 use super::source::Source;
 use super::value::{StringRef, StringValue, Value, ValueRef};
 use crate::env::mistake::{Mistake, makes};
@@ -15,30 +16,40 @@ use crate::replication::effect::Effect;
 
 impl Keyspace {
     /// Does what a primary did. Deterministic: no clock, no chance, no limits of this node. Long strings that
-    /// `source` allows to keep are not copied.
-    pub fn apply(&mut self, effect: &Effect<'_>, source: &Source, garbage: &mut Garbage) {
+    /// `source` allows to keep are not copied. Returns where it took place; `None`: everywhere.
+    pub fn apply(
+        &mut self,
+        effect: &Effect<'_>,
+        source: &Source,
+        garbage: &mut Garbage,
+    ) -> Option<HashPosition> {
+        let Some(key) = effect.key() else {
+            garbage.absorb(&mut self.clear());
+            return None;
+        };
+        let place = self.place(key);
         match *effect {
-            Effect::Set { key, value: ValueRef::String(StringRef::Bytes(bytes)), deadline_ms }
+            Effect::Set { value: ValueRef::String(StringRef::Bytes(bytes)), deadline_ms, .. }
                 if bytes.len() >= LARGE_VALUE_BYTES =>
             {
                 let value = Value::String(StringValue::Bytes(source.keep(bytes)));
-                self.put_value(self.place(key), value, deadline_ms, garbage);
+                self.put_value(place, value, deadline_ms, garbage);
             }
-            Effect::Set { key, value, deadline_ms } => {
+            Effect::Set { value, deadline_ms, .. } => {
                 let late_ms = if makes(Mistake::RelativeDeadline) { 7 } else { 0 };
                 let deadline_ms = deadline_ms.map(|deadline| deadline.saturating_add(late_ms));
-                self.put(self.place(key), value, deadline_ms, garbage);
+                self.put(place, value, deadline_ms, garbage);
             }
-            Effect::Delete { key } => {
-                self.remove(self.place(key), garbage);
+            Effect::Delete { .. } | Effect::Clear => {
+                self.remove(place, garbage);
             }
-            Effect::Deadline { key, deadline_ms } => {
-                self.set_deadline(self.place(key), deadline_ms);
+            Effect::Deadline { deadline_ms, .. } => {
+                self.set_deadline(place, deadline_ms);
             }
-            Effect::Append { key, tail } => self.append(self.place(key), tail),
-            Effect::Overwrite { key, offset, bytes } => self.overwrite(self.place(key), offset, bytes),
-            Effect::Clear => garbage.absorb(&mut self.clear()),
+            Effect::Append { tail, .. } => self.append(place, tail),
+            Effect::Overwrite { offset, bytes, .. } => self.overwrite(place, offset, bytes),
         }
+        Some(place.position)
     }
 
     /// Appends to a string; a missing key is created.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use korum_protocol::map::PartitionId;
 
 use super::Garbage;
-use super::partition::Role;
+use super::partition::{Partition, Role};
 use crate::admin::stats::Counter;
 use crate::executor::worker_number;
 use crate::node::Node;
@@ -54,16 +54,16 @@ fn sweep(node: &Node, id: PartitionId, effects: &mut Effects) -> usize {
     let mut guard = node.store().lock(id);
     let partition = &mut *guard;
     partition.keyspace.tick((now_ms / 1000) as u32);
-    let Role::Primary(primary) = &mut partition.role else { return 0 };
-    let is_due = partition.keyspace.next_deadline().is_some_and(|deadline| deadline < now_ms);
+    let Partition { role: Role::Primary(primary), history, keyspace, .. } = partition else { return 0 };
+    let is_due = keyspace.next_deadline().is_some_and(|deadline| deadline < now_ms);
     if !is_due || !node.is_leased() || primary.admits(true) != Admission::Ready {
         return 0;
     }
     effects.clear();
     effects.set_recording(primary.is_followed());
-    let removed = partition.keyspace.sweep(now_ms, KEYS_AT_ONCE, effects);
+    let removed = keyspace.sweep(now_ms, KEYS_AT_ONCE, effects);
     if effects.count() > 0 {
-        primary.replicate(id, effects);
+        primary.replicate(id, history, effects);
     }
     drop(guard);
     let garbage: Garbage = effects.take_garbage();

@@ -3,17 +3,18 @@
 //! For: the unit of locking, ordering and replication.
 //! Not here: what a role implies (`replication::{primary, replica, transition}`).
 
-use korum_protocol::id::{Epoch, NodeId, Position};
+use korum_protocol::id::{Epoch, NodeId};
 
 use super::keyspace::Keyspace;
+use crate::replication::history::History;
 use crate::replication::primary::Primary;
 
 /// Everything under one partition's lock.
 pub struct Partition {
     /// The entries.
     pub keyspace: Keyspace,
-    /// How far this copy has come; `None` while it is incomplete or nothing is known of it.
-    pub position: Option<Position>,
+    /// How this copy came about.
+    pub history: History,
     /// What this node is to the partition.
     pub role: Role,
     /// The newest era that this node's maps have shown. What a primary of an older one says is outdated,
@@ -57,8 +58,8 @@ impl Role {
 impl Partition {
     /// An empty partition of which nothing is known.
     #[must_use]
-    pub fn new(keyspace: Keyspace) -> Self {
-        Self { keyspace, position: None, role: Role::Absent, newest_era: Epoch(0) }
+    pub fn new(keyspace: Keyspace, history: History) -> Self {
+        Self { keyspace, history, role: Role::Absent, newest_era: Epoch(0) }
     }
 
     /// The primary's state, if this node is the primary.

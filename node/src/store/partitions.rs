@@ -8,6 +8,8 @@ use korum_protocol::map::PartitionId;
 
 use super::keyspace::Keyspace;
 use super::partition::{Partition, Role};
+use super::position::HashPosition;
+use crate::replication::history::History;
 
 /// The partitions, by number.
 pub struct Store {
@@ -15,10 +17,12 @@ pub struct Store {
 }
 
 impl Store {
-    /// `count` empty partitions, whose hash order depends on `seed`: the same on all nodes of a cluster.
+    /// `count` empty partitions, whose hash order depends on `seed`: the same on all nodes of a cluster. Their
+    /// backlogs take up to `backlog_bytes` together.
     #[must_use]
-    pub fn new(count: u32, seed: u64) -> Self {
-        let partition = |_| Mutex::new(Partition::new(Keyspace::new(seed)));
+    pub fn new(count: u32, seed: u64, backlog_bytes: usize) -> Self {
+        let backlog_max = backlog_bytes / count.max(1) as usize / size_of::<HashPosition>();
+        let partition = |_| Mutex::new(Partition::new(Keyspace::new(seed), History::new(backlog_max)));
         Self { partitions: (0..count).map(partition).collect() }
     }
 

@@ -1,18 +1,23 @@
 //! Copying a partition to another node, a bounded piece at a time.
 //!
-//! For: writing a range of hash order as full states, and making a range equal to what was written.
+//! For: writing a range of hash order, or single places of it, as full states, and making them equal to what was
+//! written.
 //! Not here: pace, order and the live effects between the pieces (`rebalance`, `replication`).
 
 use hashbrown::HashTable;
 use korum_protocol::rope::Rope;
+use smallvec::SmallVec;
 
 use super::entry::Entry;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
-use super::keyspace::Keyspace;
+use super::keyspace::{Keyspace, Place};
 use super::position::{HashPosition, HashRange};
 use super::segment::SEGMENT_ENTRIES_MAX;
 use super::source::Source;
 use crate::replication::effect::{Effect, EffectError};
+
+/// Keys with their positions.
+type Keys<'a> = HashTable<(HashPosition, &'a [u8])>;
 
 /// What [`Keyspace::read_chunk`] has written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,13 +38,40 @@ impl Keyspace {
         let until = self.share_large(from);
         let start = out.mark();
         self.read_entries(from, until, budget_bytes, |entry| {
-            let (key, value, deadline_ms) = (entry.key(), entry.value(), entry.deadline_ms());
-            match entry.to_shared() {
-                Some(shared) => Effect::encode_held(key, shared, deadline_ms, out),
-                None => Effect::Set { key, value, deadline_ms }.encode(out.copied_mut()),
-            }
+            write(entry, out);
             out.len_since(start)
         })
+    }
+
+    /// Appends the full state of the entries at `places` to `out` and returns their number; `None`, with anything
+    /// in `out`, if they take more than `budget_bytes`. Large values are shared.
+    pub fn read_places(
+        &mut self,
+        places: &[HashPosition],
+        budget_bytes: usize,
+        out: &mut Rope,
+    ) -> Option<u64> {
+        let (start, mut count) = (out.mark(), 0);
+        for &position in places {
+            self.share_large_at(position);
+            for entry in self.table.at(position) {
+                write(entry, out);
+                count += 1;
+            }
+            if out.len_since(start) > budget_bytes {
+                return None;
+            }
+        }
+        Some(count)
+    }
+
+    fn share_large_at(&mut self, position: HashPosition) {
+        let is_large = |entry: &&Entry| entry.heap_bytes() >= LARGE_VALUE_BYTES && entry.to_shared().is_none();
+        let large: SmallVec<[Box<[u8]>; 1]> =
+            self.table.at(position).filter(is_large).map(|entry| entry.key().into()).collect();
+        for key in &large {
+            self.share(Place { key, position });
+        }
     }
 
     /// Lets the large values of the segment of `from` be shared; returns where the segment ends.
@@ -98,21 +130,7 @@ impl Keyspace {
         source: &Source,
         garbage: &mut Garbage,
     ) -> Result<(), EffectError> {
-        let mut kept: HashTable<(HashPosition, &[u8])> = HashTable::new();
-        let mut input = entries;
-        while !input.is_empty() {
-            let Effect::Set { key, .. } = Effect::decode(&mut input)? else {
-                return Err(EffectError::NotOfChunk);
-            };
-            let position = self.hash_position(key);
-            if !range.contains(position) {
-                return Err(EffectError::NotOfChunk);
-            }
-            kept.insert_unique(position.table_hash(), (position, key), |(position, _)| position.table_hash());
-        }
-        let is_kept = |position: HashPosition, key: &[u8]| {
-            kept.find(position.table_hash(), |(_, kept)| *kept == key).is_some()
-        };
+        let kept = self.keys_of(entries, |position| range.contains(position))?;
         let mut at = range.from;
         while at < range.until
             && let Some((segment, _)) = self.table.segment(at)
@@ -120,19 +138,87 @@ impl Keyspace {
             let gone: Vec<(HashPosition, Box<[u8]>)> = self
                 .sorted(at)
                 .into_iter()
-                .filter(|(position, entry)| *position < range.until && !is_kept(*position, entry.key()))
+                .filter(|(position, entry)| *position < range.until && !is_kept(&kept, *position, entry.key()))
                 .map(|(position, entry)| (position, entry.key().into()))
                 .collect();
             for (position, key) in &gone {
-                self.remove(super::keyspace::Place { key, position: *position }, garbage);
+                self.remove(Place { key, position: *position }, garbage);
             }
             // A removal may have merged the segment with its neighbours: its end is still a border or lies inside.
             at = segment.until;
         }
-        let mut input = entries;
-        while !input.is_empty() {
-            self.apply(&Effect::decode(&mut input)?, source, garbage);
+        self.apply_states(entries, source, garbage)
+    }
+
+    /// Makes the content of `places`, which are in order, equal to what [`Self::read_places`] wrote: keys that are
+    /// not in it are removed.
+    ///
+    /// # Errors
+    /// When `entries` are not full states of keys of the places; then nothing has changed.
+    pub fn apply_places(
+        &mut self,
+        places: &[HashPosition],
+        entries: &[u8],
+        source: &Source,
+        garbage: &mut Garbage,
+    ) -> Result<(), EffectError> {
+        let kept = self.keys_of(entries, |position| places.binary_search(&position).is_ok())?;
+        for &position in places {
+            let gone: SmallVec<[Box<[u8]>; 1]> = self
+                .table
+                .at(position)
+                .filter(|entry| !is_kept(&kept, position, entry.key()))
+                .map(|entry| entry.key().into())
+                .collect();
+            for key in &gone {
+                self.remove(Place { key, position }, garbage);
+            }
+        }
+        self.apply_states(entries, source, garbage)
+    }
+
+    /// The keys of full states; an error if there is anything else, or a key that does not belong there.
+    fn keys_of<'a>(
+        &self,
+        mut entries: &'a [u8],
+        belongs: impl Fn(HashPosition) -> bool,
+    ) -> Result<Keys<'a>, EffectError> {
+        let mut keys = Keys::new();
+        while !entries.is_empty() {
+            let Effect::Set { key, .. } = Effect::decode(&mut entries)? else {
+                return Err(EffectError::NotOfChunk);
+            };
+            let position = self.hash_position(key);
+            if !belongs(position) {
+                return Err(EffectError::NotOfChunk);
+            }
+            keys.insert_unique(position.table_hash(), (position, key), |(position, _)| position.table_hash());
+        }
+        Ok(keys)
+    }
+
+    fn apply_states(
+        &mut self,
+        mut entries: &[u8],
+        source: &Source,
+        garbage: &mut Garbage,
+    ) -> Result<(), EffectError> {
+        while !entries.is_empty() {
+            self.apply(&Effect::decode(&mut entries)?, source, garbage);
         }
         Ok(())
+    }
+}
+
+fn is_kept(kept: &Keys<'_>, position: HashPosition, key: &[u8]) -> bool {
+    kept.find(position.table_hash(), |(_, kept)| *kept == key).is_some()
+}
+
+/// Appends an entry's full state; a value that can be shared is.
+fn write(entry: &Entry, out: &mut Rope) {
+    let (key, value, deadline_ms) = (entry.key(), entry.value(), entry.deadline_ms());
+    match entry.to_shared() {
+        Some(shared) => Effect::encode_held(key, shared, deadline_ms, out),
+        None => Effect::Set { key, value, deadline_ms }.encode(out.copied_mut()),
     }
 }

@@ -33,8 +33,7 @@ impl Contents {
             let cluster = node.view().map.cluster_id.0;
             for partition in 0..node.store().len() as PartitionId {
                 let mut locked = node.store().lock(partition);
-                let own = locked.as_primary().map(|primary| primary.position());
-                let Some(position) = own.or(locked.position) else { continue };
+                let Some(position) = locked.history.position() else { continue };
                 // What stands still has seldom changed, and reading it takes long.
                 let stands = self.stood.insert((number, member.runs, partition), position) == Some(position);
                 if stands && !self.looks.is_multiple_of(UNMOVED_LOOKS) {

@@ -24,14 +24,13 @@ struct Item {
 pub struct Effects {
     recording: bool,
     read_only: bool,
-    count: usize,
     rope: Rope,
     items: SmallVec<[Item; 2]>,
     garbage: Garbage,
 }
 
 impl Effects {
-    /// Without `recording` (nobody listens) effects are counted and not encoded.
+    /// Without `recording` (nobody listens) effects are noted and not encoded.
     #[must_use]
     pub fn new(recording: bool) -> Self {
         Self { recording, ..Self::default() }
@@ -51,14 +50,14 @@ impl Effects {
 
     /// Switches the encoding on or off for what follows; only between commands, when nothing is collected.
     pub fn set_recording(&mut self, recording: bool) {
-        debug_assert_eq!(self.count, 0);
+        debug_assert!(self.items.is_empty());
         self.recording = recording;
     }
 
     /// How many effects there are: by so many the sequence number grows.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.count
+        self.items.len()
     }
 
     /// The bytes of all effects, one after the other; empty unless recording.
@@ -67,7 +66,12 @@ impl Effects {
         &self.rope
     }
 
-    /// Each effect's bytes and the position that it touches (`None`: all); empty unless recording.
+    /// The position that each effect touches (`None`: all).
+    pub fn places(&self) -> impl ExactSizeIterator<Item = Option<HashPosition>> {
+        self.items.iter().map(|item| item.position)
+    }
+
+    /// Each effect's bytes, which are none unless recording, and the position that it touches (`None`: all).
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Option<HashPosition>, Rope)> {
         let mut start = Mark::default();
         self.items.iter().map(move |item| {
@@ -79,7 +83,6 @@ impl Effects {
 
     /// Forgets all effects; garbage stays until it is taken.
     pub fn clear(&mut self) {
-        self.count = 0;
         self.rope.clear();
         self.items.clear();
     }
@@ -98,11 +101,10 @@ impl Effects {
     /// Notes any effect on `position`.
     pub fn push(&mut self, position: Option<HashPosition>, effect: &Effect<'_>) {
         debug_assert!(!self.read_only, "a command that reads has written");
-        self.count += 1;
         if self.recording {
             effect.encode(self.rope.copied_mut());
-            self.items.push(Item { position, end: self.rope.mark() });
         }
+        self.items.push(Item { position, end: self.rope.mark() });
     }
 
     /// The key has this value and deadline now.
@@ -113,11 +115,10 @@ impl Effects {
     /// As [`Self::push`], for what holds on to a long string.
     fn push_held(&mut self, place: Place<'_>, encode: impl FnOnce(&mut Rope)) {
         debug_assert!(!self.read_only, "a command that reads has written");
-        self.count += 1;
         if self.recording {
             encode(&mut self.rope);
-            self.items.push(Item { position: Some(place.position), end: self.rope.mark() });
         }
+        self.items.push(Item { position: Some(place.position), end: self.rope.mark() });
     }
 
     /// As [`Self::set`], for a string that is held on to.
