@@ -32,10 +32,9 @@ use crate::net::peer::LocalPeer;
 use crate::replication::link::Link;
 use crate::replication::links::Links;
 use crate::replication::message::Compared;
-use crate::replication::primary::{Piece, Sent};
+use crate::replication::primary::{CHUNK_BYTES, Piece, Sent};
 use crate::replication::session::{self, Sources};
 use crate::replication::transition::{Me, transition};
-use crate::rebalance::execute::CHUNK_BYTES;
 use crate::store::{Garbage, Janitor, Partition, Store};
 
 /// A running node.

@@ -23,6 +23,7 @@ fn a_paused_primary_is_replaced_and_serves_nothing_old_when_it_wakes() {
     let mut sleeping_cluster = cluster.cluster_port(primary);
     assert!(sleeping_cluster.call("SET {pause}value old").expect("SET").is_ok(), "the primary takes it");
 
+    let synced_before = synced(&cluster);
     cluster.pause(primary);
     let paused = Instant::now();
     // requests that wait in the sockets of the sleeping node: what it reads when it wakes
@@ -70,8 +71,12 @@ fn a_paused_primary_is_replaced_and_serves_nothing_old_when_it_wakes() {
         }
     }
 
-    // it catches up by itself
+    // it catches up by itself, with what it has missed and not with everything
     cluster.wait_ready(PATIENCE);
+    let now = synced(&cluster);
+    let [repairs, streams] = [0, 1].map(|way| now[way] - synced_before[way]);
+    println!("{repairs} copies were brought up to date from backlogs, {streams} were streamed");
+    assert!(repairs > 100 && repairs > 20 * streams, "{repairs} repairs, {streams} streams");
     let histories = writers.stop();
     for index in 0..3 {
         let _ = assert_nothing_lost(&histories, cluster.nodes[index].client);
@@ -122,6 +127,19 @@ fn writes_wait_while_the_quorum_is_away_and_are_answered_when_it_returns() {
             assert!(longest > away / 2, "the pause stopped nothing: the longest write took {longest:?}");
         }
     });
+}
+
+/// How many copies the nodes have brought up to date from their backlogs, and how many they have streamed.
+fn synced(cluster: &Cluster) -> [u64; 2] {
+    let info = |index| cluster.client(index).call("INFO stats").expect("INFO").text();
+    let infos: Vec<String> = (0..cluster.nodes.len()).map(info).collect();
+    ["sync_partial_ok:", "sync_full:"].map(|field| {
+        let of_node = |info: &String| -> u64 {
+            let line = info.lines().find_map(|line| line.strip_prefix(field)).expect("the field");
+            line.trim().parse().expect("a number")
+        };
+        infos.iter().map(of_node).sum()
+    })
 }
 
 /// The newest value, or an answer that is no value.

@@ -21,15 +21,13 @@ use super::throttle::Throttle;
 use crate::env::Tick;
 use crate::node::Node;
 use crate::replication::history::History;
-use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Waits};
+use crate::replication::primary::{CHUNK_BYTES, Offer, Offered, PeerCopy, Primary, Settlement, Waits};
 use crate::replication::transition::LinkBook;
 use crate::store::{Keyspace, Partition, Role};
 use korum_raft::ProposeError;
 
 /// Longest pause between two looks; changes wake the loop at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// Bytes of one chunk: read under the partition's lock in well under a millisecond.
-pub const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes on a link beyond which no more chunks are added: live effects go first.
 const LINK_BYTES: usize = 2 << 20;
 /// Cutovers of one proposal: as many partitions are frozen together, for one commit.

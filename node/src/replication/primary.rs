@@ -26,6 +26,8 @@ use super::replica::in_order;
 use crate::env::mistake::{Mistake, makes};
 use crate::store::{HashPosition, Keyspace};
 
+/// Bytes of one chunk: read under the partition's lock in well under a millisecond.
+pub const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of states beyond which a copy is streamed instead of repaired: a repair is read, sent and applied as a
 /// whole, in about a millisecond.
 const REPAIR_BYTES_MAX: usize = 1 << 20;
