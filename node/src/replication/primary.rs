@@ -379,7 +379,10 @@ impl Primary {
                     waits.add(link, *sent);
                     settlement = settlement.worse(Settlement::Acknowledgements);
                 }
-                Stage::Unlinked | Stage::Comparing { .. } | Stage::Behind { .. } | Stage::Streaming { .. }
+                Stage::Unlinked
+                | Stage::Comparing { .. }
+                | Stage::Behind { .. }
+                | Stage::Streaming { .. }
                     if copy.is_clean => {}
                 Stage::Unlinked
                 | Stage::Comparing { .. }

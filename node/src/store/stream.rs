@@ -66,7 +66,8 @@ impl Keyspace {
     }
 
     fn share_large_at(&mut self, position: HashPosition) {
-        let is_large = |entry: &&Entry| entry.heap_bytes() >= LARGE_VALUE_BYTES && entry.to_shared().is_none();
+        let is_large =
+            |entry: &&Entry| entry.heap_bytes() >= LARGE_VALUE_BYTES && entry.to_shared().is_none();
         let large: SmallVec<[Box<[u8]>; 1]> =
             self.table.at(position).filter(is_large).map(|entry| entry.key().into()).collect();
         for key in &large {
@@ -138,7 +139,9 @@ impl Keyspace {
             let gone: Vec<(HashPosition, Box<[u8]>)> = self
                 .sorted(at)
                 .into_iter()
-                .filter(|(position, entry)| *position < range.until && !is_kept(&kept, *position, entry.key()))
+                .filter(|(position, entry)| {
+                    *position < range.until && !is_kept(&kept, *position, entry.key())
+                })
                 .map(|(position, entry)| (position, entry.key().into()))
                 .collect();
             for (position, key) in &gone {
