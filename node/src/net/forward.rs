@@ -25,10 +25,12 @@ use bytes::{Buf, BufMut, Bytes};
 use korum_protocol::id::{Incarnation, NodeId};
 use korum_protocol::peer::piece::{PIECE_BYTES, STREAMS_MAX};
 use korum_protocol::rope::Rope;
+use rand::RngExt;
 use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
-use super::peer::{Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use super::peer::{Backoff, Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use crate::env::random::random;
 use crate::node::Node;
 
 pub use serve::serve;
@@ -49,9 +51,6 @@ const REPLY_HEAD_BYTES: usize = 64;
 pub const REQUEST_HEADER_BYTES: usize = 9;
 /// How long a dial may take.
 const DIAL_WAIT: Duration = Duration::from_secs(1);
-/// First and longest pause between dials.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// What the other node says to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,13 +214,14 @@ impl Forwards {
 
 /// Keeps a forward connection to one run of a peer for as long as the map shows that run up.
 pub async fn keep_forward(node: Arc<Node>, peer: NodeId, incarnation: Incarnation) {
-    let mut pause = RETRY_PAUSE;
+    let mut backoff = Backoff::default();
     while let Some(address) = node.peer_address(peer, incarnation) {
+        let mut opened = None;
         match dial(node.local_peer(), &address, Some(peer), Purpose::Forward, DIAL_WAIT).await {
             Ok(PeerConnection { mut reader, mut writer, peer: found })
                 if found.incarnation == incarnation =>
             {
-                pause = RETRY_PAUSE;
+                opened = Some(node.clock().now());
                 let channel = node.forwards().open(peer);
                 node.notify_changed();
                 tokio::select! {
@@ -235,8 +235,8 @@ pub async fn keep_forward(node: Arc<Node>, peer: NodeId, incarnation: Incarnatio
             Ok(_) => {}
             Err(_) => node.suspect(peer, incarnation),
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RETRY_PAUSE_MAX);
+        let lived = opened.map_or(Duration::ZERO, |opened| node.clock().now().since(opened));
+        tokio::time::sleep(backoff.ended(lived, random().random())).await;
     }
 }
 

@@ -13,12 +13,14 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use korum_protocol::id::{Epoch, Incarnation, NodeId};
 use korum_protocol::peer::piece::PIECE_BYTES;
 use korum_protocol::rope::Rope;
+use rand::RngExt;
 use smallvec::SmallVec;
 
 use super::link::{Lane, Link, Place};
 use super::message::{self, Acknowledged, Compared, HEADER_BYTES};
 use super::replica;
-use crate::net::peer::{Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use crate::env::random::random;
+use crate::net::peer::{Backoff, Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
 use crate::node::Node;
 use crate::store::{Garbage, Source};
 
@@ -32,20 +34,17 @@ const ANSWER: u8 = 2;
 const MAP_WAIT: Duration = Duration::from_secs(3);
 /// How long a dial may take.
 const DIAL_WAIT: Duration = Duration::from_secs(1);
-/// First pause after a failed dial; doubles up to [`RETRY_PAUSE_MAX`].
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
-/// Longest pause between dials: one attempt per second per dead peer.
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Bytes applied before other tasks of the thread get their turn: about a millisecond of work.
 const APPLY_BYTES: usize = 256 << 10;
 
 /// Keeps a link to one run of a peer for as long as the map shows that run up.
 pub async fn keep_link(node: Arc<Node>, peer: NodeId, incarnation: Incarnation) {
-    let mut pause = RETRY_PAUSE;
+    let mut backoff = Backoff::default();
     while let Some(address) = node.peer_address(peer, incarnation) {
+        let mut opened = None;
         match dial(node.local_peer(), &address, Some(peer), Purpose::Replication, DIAL_WAIT).await {
             Ok(connection) if connection.peer.incarnation == incarnation => {
-                pause = RETRY_PAUSE;
+                opened = Some(node.clock().now());
                 let link = Arc::new(Link::new(peer, incarnation));
                 node.links().open(&node, &link);
                 run_link(&node, &link, connection).await;
@@ -59,8 +58,8 @@ pub async fn keep_link(node: Arc<Node>, peer: NodeId, incarnation: Incarnation) 
                 node.suspect(peer, incarnation);
             }
         }
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(RETRY_PAUSE_MAX);
+        let lived = opened.map_or(Duration::ZERO, |opened| node.clock().now().since(opened));
+        tokio::time::sleep(backoff.ended(lived, random().random())).await;
     }
 }
 

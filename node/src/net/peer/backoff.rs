@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::env::Tick;
 
 /// First wait after a failure: a restarting process is met early.
-const FIRST: Duration = Duration::from_millis(50);
-/// Longest wait.
+const FIRST: Duration = Duration::from_millis(20);
+/// Longest wait; and how long a connection must have lived for the next failure to be a first one.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Attempts at one peer.
@@ -26,10 +26,23 @@ impl Backoff {
 
     /// An attempt failed; `jitter` in `0.0..1.0` spreads the next ones of many nodes.
     pub fn failed(&mut self, now: Tick, jitter: f64) {
+        self.next = now + self.wait(jitter);
+    }
+
+    /// A connection that lived for so long is gone (zero: there was none): how long to wait before the next attempt.
+    /// One that is taken and closed at once is as good as none.
+    pub fn ended(&mut self, lived: Duration, jitter: f64) -> Duration {
+        if lived >= LAST {
+            self.succeeded();
+        }
+        self.wait(jitter)
+    }
+
+    fn wait(&mut self, jitter: f64) -> Duration {
         // The first four stay quick (a leader that lost one connection must not wait), then doubling.
         let wait = FIRST.saturating_mul(1 << self.failures.saturating_sub(3).min(10)).min(LAST);
-        self.next = now + wait.mul_f64(0.75 + jitter / 4.0);
         self.failures = self.failures.saturating_add(1);
+        wait.mul_f64(0.75 + jitter / 4.0)
     }
 
     /// An attempt succeeded.
@@ -58,5 +71,13 @@ mod tests {
         assert!(attempts[10..].iter().all(|wait| *wait > LAST.mul_f64(0.9) && *wait <= LAST));
         backoff.succeeded();
         assert!(backoff.is_ready(now));
+    }
+
+    #[test]
+    fn a_peer_that_takes_connections_and_closes_them_is_not_dialed_more_often() {
+        let mut backoff = Backoff::default();
+        let waits: Vec<_> = (0..20).map(|_| backoff.ended(Duration::from_millis(5), 0.5)).collect();
+        assert!(waits[10..].iter().all(|wait| *wait > LAST.mul_f64(0.7)));
+        assert!(backoff.ended(LAST, 0.5) <= FIRST);
     }
 }

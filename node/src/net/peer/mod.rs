@@ -23,6 +23,7 @@ use korum_protocol::peer::frame::FrameError;
 use korum_protocol::peer::message::Rejection;
 use korum_protocol::peer::piece::PieceError;
 
+pub use backoff::Backoff;
 pub use connection::{Frame, FrameReader, FrameWriter};
 pub use cut::Cutter;
 pub use dial::{DialError, dial};

@@ -185,6 +185,7 @@ impl PeerRpc {
                     Ok(reply)
                 }
                 Err(error) => {
+                    self.failed(target, purpose);
                     let incarnation = Some(connection.peer.incarnation);
                     (self.on_event)(PeerEvent { node: target, incarnation, trouble: Trouble::Broken });
                     Err(RpcError::Broken(error))
@@ -226,10 +227,8 @@ impl PeerRpc {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = slots.entry((target, purpose)).or_default();
         match result {
-            Ok(connection) => {
-                slot.backoff.succeeded();
-                Ok(connection)
-            }
+            // It has succeeded when something was answered on it.
+            Ok(connection) => Ok(connection),
             Err(source) => {
                 slot.backoff.failed(self.clock.now(), random::random().random());
                 drop(slots);
@@ -246,12 +245,21 @@ impl PeerRpc {
         }
     }
 
+    /// A connection that was taken, and broke before it answered: one more reason to wait.
+    fn failed(&self, target: NodeId, purpose: Purpose) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get_mut(&(target, purpose)) {
+            slot.backoff.failed(self.clock.now(), random::random().random());
+        }
+    }
+
     fn put_back(&self, target: NodeId, address: &str, purpose: Purpose, connection: PeerConnection) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= PEERS_MAX && !slots.contains_key(&(target, purpose)) {
             return;
         }
         let slot = slots.entry((target, purpose)).or_default();
+        slot.backoff.succeeded();
         if slot.address.is_empty() {
             address.clone_into(&mut slot.address);
         }
