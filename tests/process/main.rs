@@ -7,6 +7,7 @@
 mod chaos;
 mod client;
 mod copies;
+mod dials;
 mod drain;
 mod empty_restart;
 mod flap;

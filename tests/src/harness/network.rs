@@ -60,6 +60,8 @@ struct State {
     ways: HashMap<(usize, usize), Way>,
     /// Announced peer address to node.
     nodes: HashMap<String, usize>,
+    /// Connections that were dialed, by who dialed whom.
+    dials: HashMap<(usize, usize), u64>,
 }
 
 impl Network {
@@ -106,6 +108,12 @@ impl Network {
                 self.set(that, this, way);
             }
         }
+    }
+
+    /// How often one node has dialed another.
+    #[must_use]
+    pub fn dials(&self, from: usize, to: usize) -> u64 {
+        lock(&self.shared.state).dials.get(&(from, to)).copied().unwrap_or_default()
     }
 
     /// Everything arrives again.
@@ -168,6 +176,7 @@ async fn carry(shared: &Shared, mut dialer: TcpStream, to: usize, port: u16) -> 
     // Who asks a peer port as if it were a client port is no peer, and sees no fault.
     let from = sender(&first).and_then(|address| lock(&shared.state).nodes.get(&address).copied());
     if let Some(from) = from {
+        *lock(&shared.state).dials.entry((from, to)).or_default() += 1;
         let both = async {
             shared.pass(from, to).await?;
             shared.pass(to, from).await
