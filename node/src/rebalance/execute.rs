@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::plan::{self, Task};
 use super::throttle::Throttle;
+use super::window::Window;
 use crate::env::Tick;
 use crate::node::Node;
 use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Stage, Waits};
@@ -28,8 +29,13 @@ use korum_raft::ProposeError;
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// Bytes of one chunk: read under the partition's lock in well under a millisecond.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Bytes on a link beyond which no more chunks are added: live effects go first.
-const LINK_BYTES: usize = 2 << 20;
+/// Bytes of chunks that one look reads before other tasks of its thread get their turn: less than a millisecond of work.
+const SLICE_BYTES: usize = 128 << 10;
+/// Shortest pause between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The pause is so many times as long as the look before it: streams take a fourth of one thread's time, and less
+/// on a busy machine, where a look takes longer. Clients go first.
+const PAUSE_FACTOR: u32 = 3;
 /// Cutovers of one proposal: as many partitions are frozen together, for one commit.
 const CUTOVERS_MAX: usize = 64;
 /// How long a proposal may take.
@@ -41,6 +47,10 @@ const FREEZE_WAIT: Duration = Duration::from_secs(1);
 struct Rebalancer {
     node: Arc<Node>,
     throttle: Throttle,
+    window: Window,
+    /// What the map of this epoch asks for.
+    planned: Epoch,
+    missing: HashMap<PartitionId, Vec<Task>>,
     cutover: Option<JoinHandle<()>>,
     drop: Option<JoinHandle<()>>,
     progress: HashMap<NodeId, (Option<u64>, Tick)>,
@@ -50,6 +60,7 @@ struct Rebalancer {
 #[derive(Default)]
 struct Found {
     has_more_chunks: bool,
+    chunk_bytes: usize,
     /// Partitions that are being brought to each node.
     under_way: HashMap<NodeId, usize>,
     ready: Vec<Task>,
@@ -60,12 +71,22 @@ struct Found {
 pub async fn run(node: Arc<Node>) {
     let settings = &node.config().rebalance;
     let throttle = Throttle::new(settings.bytes_per_second, node.clock().now());
-    let mut rebalancer = Rebalancer { node, throttle, cutover: None, drop: None, progress: HashMap::new() };
+    let mut rebalancer = Rebalancer {
+        node,
+        throttle,
+        window: Window::default(),
+        planned: Epoch(0),
+        missing: HashMap::new(),
+        cutover: None,
+        drop: None,
+        progress: HashMap::new(),
+    };
     loop {
+        let began = rebalancer.node.clock().now();
         let has_more = rebalancer.look();
         if has_more {
-            // The links drain and other tasks run meanwhile.
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            let worked = rebalancer.node.clock().now().since(began);
+            tokio::time::sleep((worked * PAUSE_FACTOR).max(PAUSE)).await;
         } else {
             rebalancer.node.changed_within(LOOK_AGAIN).await;
         }
@@ -81,10 +102,7 @@ impl Rebalancer {
         let now = self.node.clock().now();
         let view = self.node.view();
         self.throttle.refill(now);
-        let mut missing: HashMap<PartitionId, Vec<Task>> = HashMap::new();
-        for task in plan::tasks(&view, self.node.id()) {
-            missing.entry(task.partition).or_default().push(task);
-        }
+        let missing = self.plan(&view);
         let stalled = self.stalled_peers(&view, now);
         let mut found = Found::default();
         for (id, tasks) in &missing {
@@ -99,12 +117,26 @@ impl Rebalancer {
             if view.row(id).primary != Some(self.node.id()) {
                 continue;
             }
-            let tasks = missing.remove(&id).unwrap_or_default();
-            self.look_at(id, &view, &tasks, &stalled, &mut found);
+            let tasks = missing.get(&id).map_or(&[][..], Vec::as_slice);
+            self.look_at(id, &view, tasks, &stalled, &mut found);
         }
+        self.missing = missing;
         self.drop_lagging(found.lagging);
         let has_cutovers = self.cut_over(&view, found.ready);
         found.has_more_chunks || has_cutovers
+    }
+
+    /// What is to be done, by partition: taken from the last look if the map has stayed. To be put back.
+    fn plan(&mut self, view: &View) -> HashMap<PartitionId, Vec<Task>> {
+        let mut missing = std::mem::take(&mut self.missing);
+        if self.planned != view.map.epoch {
+            self.planned = view.map.epoch;
+            missing.clear();
+            for task in plan::tasks(view, self.node.id()) {
+                missing.entry(task.partition).or_default().push(task);
+            }
+        }
+        missing
     }
 
     fn look_at(
@@ -159,32 +191,38 @@ impl Rebalancer {
                 });
             }
         }
-        found.has_more_chunks |= self.stream(id, primary, &mut partition.keyspace);
+        self.stream(id, primary, &mut partition.keyspace, found);
     }
 
-    /// Sends a chunk to each copy that is being streamed and whose link has room. True if there is more.
-    fn stream(&self, id: PartitionId, primary: &mut Primary, keyspace: &mut crate::store::Keyspace) -> bool {
+    /// Sends a chunk to each copy that is being streamed and has room for it.
+    fn stream(
+        &self,
+        id: PartitionId,
+        primary: &mut Primary,
+        keyspace: &mut crate::store::Keyspace,
+        found: &mut Found,
+    ) {
         let nodes: Vec<NodeId> = primary
             .copies
             .iter()
             .filter(|copy| matches!(copy.stage, Stage::Streaming { .. }))
             .map(|copy| copy.node)
             .collect();
-        let mut has_more = false;
         for node in nodes {
-            let has_room = primary.copies.iter().any(|copy| {
-                copy.node == node && copy.link().is_some_and(|link| link.pending_bytes() < LINK_BYTES)
-            });
-            has_more = true;
-            if has_room
+            found.has_more_chunks = true;
+            let link = primary.copies.iter().find(|copy| copy.node == node).and_then(PeerCopy::link).cloned();
+            if let Some(link) = link
+                && found.chunk_bytes < SLICE_BYTES
                 && self.throttle.has_room()
+                && self.window.has_room(&link)
                 && let Some(sent) = primary.stream(id, keyspace, node, CHUNK_BYTES)
             {
+                found.chunk_bytes += sent.bytes;
                 self.throttle.take(sent.bytes);
+                self.window.add(&link, sent.place, sent.bytes);
                 self.node.count_streamed(sent.bytes, sent.keys);
             }
         }
-        has_more
     }
 
     /// Peers that owe acknowledgements and have given none for `replica_timeout`.

@@ -94,6 +94,8 @@ pub struct Sent {
     pub bytes: usize,
     /// Keys.
     pub keys: usize,
+    /// Its place on the copy's link.
+    pub place: Place,
 }
 
 /// May a request be executed now?
@@ -442,7 +444,7 @@ impl Primary {
         let mut entries = Rope::new();
         let chunk = keyspace.read_chunk(*next, budget_bytes, &mut entries);
         let body = Body::Chunk { from: chunk.range.from.get(), to: chunk.range.until.get(), bytes: &entries };
-        link.append(&Message { partition, era, body });
+        let place = link.append(&Message { partition, era, body });
         match chunk.next {
             Some(after) => *next = after,
             None => {
@@ -450,7 +452,7 @@ impl Primary {
                 copy.complete(partition, era, position, &link);
             }
         }
-        Some(Sent { bytes: entries.len(), keys: chunk.entries as usize })
+        Some(Sent { bytes: entries.len(), keys: chunk.entries as usize, place })
     }
 }
 
