@@ -17,6 +17,7 @@ use korum_protocol::map::{MapChange, Move, PartitionId, Refusal, View};
 use tokio::task::JoinHandle;
 
 use super::plan::{self, Task};
+use super::silence::{Seen, Silences};
 use super::throttle::Throttle;
 use super::window::Window;
 use crate::env::Tick;
@@ -27,6 +28,8 @@ use korum_raft::ProposeError;
 
 /// Longest pause between two looks; changes wake the loop at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// The same, while a peer owes acknowledgements: each partition that is written then waits for a look.
+const LOOK_AT_SUSPECTS: Duration = Duration::from_millis(20);
 /// Bytes of one chunk: read under the partition's lock in well under a millisecond.
 const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of chunks that one look reads before other tasks of its thread get their turn: less than a millisecond of work.
@@ -53,7 +56,7 @@ struct Rebalancer {
     missing: HashMap<PartitionId, Vec<Task>>,
     cutover: Option<JoinHandle<()>>,
     drop: Option<JoinHandle<()>>,
-    progress: HashMap<NodeId, (Option<u64>, Tick)>,
+    silences: Silences,
 }
 
 /// What one look found.
@@ -79,7 +82,7 @@ pub async fn run(node: Arc<Node>) {
         missing: HashMap::new(),
         cutover: None,
         drop: None,
-        progress: HashMap::new(),
+        silences: Silences::default(),
     };
     loop {
         let began = rebalancer.node.clock().now();
@@ -88,7 +91,9 @@ pub async fn run(node: Arc<Node>) {
             let worked = rebalancer.node.clock().now().since(began);
             tokio::time::sleep((worked * PAUSE_FACTOR).max(PAUSE)).await;
         } else {
-            rebalancer.node.changed_within(LOOK_AGAIN).await;
+            let has_suspects = rebalancer.silences.has_suspects(rebalancer.node.clock().now());
+            let wait = if has_suspects { LOOK_AT_SUSPECTS } else { LOOK_AGAIN };
+            rebalancer.node.changed_within(wait).await;
         }
     }
 }
@@ -225,18 +230,22 @@ impl Rebalancer {
         }
     }
 
-    /// Peers that owe acknowledgements and have given none for `replica_timeout`.
+    /// Peers that owe acknowledgements and have been silent for too long.
     fn stalled_peers(&mut self, view: &View, now: Tick) -> Vec<NodeId> {
         let timeout = self.node.config().cluster.replica_timeout;
         let mut stalled = Vec::new();
         for (&id, record) in view.map.nodes.iter().filter(|(id, _)| **id != self.node.id()) {
+            if !record.is_up() {
+                self.silences.forget(id);
+                continue;
+            }
             let link = self.node.links().link(id, record.incarnation);
-            let moved = link.as_ref().map(|link| link.progress());
-            let owes = link.is_none_or(|link| !link.is_settled());
-            let entry = self.progress.entry(id).or_insert((moved, now));
-            if entry.0 != moved || !owes || !record.is_up() {
-                *entry = (moved, now);
-            } else if now.since(entry.1) >= timeout {
+            let seen = link.map(|link| Seen {
+                progress: link.progress(),
+                heard: link.heard(),
+                owes: !link.is_settled(),
+            });
+            if self.silences.is_stalled(id, seen, now, timeout) {
                 stalled.push(id);
             }
         }

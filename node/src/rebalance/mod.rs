@@ -6,5 +6,6 @@
 
 pub mod execute;
 pub mod plan;
+mod silence;
 pub mod throttle;
 mod window;
