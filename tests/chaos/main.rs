@@ -46,7 +46,7 @@ fn main() -> ExitCode {
             );
             if !outcome.is_good() {
                 is_good = false;
-                println!("{}", report::trouble(fault, seed, options.nodes, &outcome));
+                println!("{}", report::trouble(fault, seed, options.nodes, &flags, &outcome));
             }
             outcomes.push(outcome);
         }

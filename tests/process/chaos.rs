@@ -12,7 +12,7 @@ fn histories_are_linearizable_under_every_fault() {
     for fault in Fault::ALL {
         let outcome = run(fault, seed, 3, &[]);
         if !outcome.is_good() {
-            troubles.push_str(&report::trouble(fault, seed, 3, &outcome));
+            troubles.push_str(&report::trouble(fault, seed, 3, &[], &outcome));
         }
         rows.push((fault, vec![outcome]));
     }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use korum_tests::harness::alone;
 use korum_tests::harness::cluster::Cluster;
 use korum_tests::harness::resp::Reply;
+use korum_tests::harness::{alone, wait};
 
 #[test]
 fn writes_wait_for_copies_unless_told_otherwise() {
@@ -65,7 +65,6 @@ fn copies_answer_reads_of_those_who_take_older_values() {
         assert!(writer.call(&format!("SET key:{number} {number} PX 60000")).expect("SET").is_ok());
     }
     assert!(writer.call("SET brief x PX 150").expect("SET").is_ok());
-    std::thread::sleep(Duration::from_millis(200));
     for index in 0..3 {
         let mut port = cluster.cluster_port(index);
         let mut client = cluster.client(index);
@@ -87,8 +86,10 @@ fn copies_answer_reads_of_those_who_take_older_values() {
             );
         }
         assert!(served > 3, "node {index} served {served} keys as a copy");
-        let brief = port.call("GET brief").expect("GET");
-        assert!(brief == Reply::Null || brief.error().is_some(), "expired keys are hidden: {brief:?}");
+        wait::until("the brief key is hidden when it has expired", Duration::from_secs(5), || {
+            let brief = port.call("GET brief").expect("GET");
+            if brief == Reply::Null || brief.error().is_some() { Ok(()) } else { Err(format!("{brief:?}")) }
+        });
         assert!(port.call("READWRITE").expect("READWRITE").is_ok());
         let moved =
             (0..40).filter(|number| port.call(&format!("GET key:{number}")).expect("GET").error().is_some());

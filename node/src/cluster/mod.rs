@@ -262,7 +262,15 @@ impl Cluster {
                 while shared.clock.now() < end {
                     let request = ControlRequest::Leave { node, incarnation };
                     match ask::ask_leader(&shared, request, LEAVE).await {
-                        Ok(ControlReply::Proposed { .. } | ControlReply::Refused(_)) => return,
+                        Ok(ControlReply::Proposed { .. }) => {
+                            // A leader may be the only one to know that it was agreed; those who answer this know too,
+                            // and need no election to find out.
+                            if shared.leads() {
+                                let _ = shared.consensus.confirm_leadership().await;
+                            }
+                            return;
+                        }
+                        Ok(ControlReply::Refused(_)) => return,
                         _ => tokio::time::sleep(Duration::from_millis(20)).await,
                     }
                 }

@@ -17,7 +17,9 @@ use korum_protocol::map::{MapChange, Move, PartitionId, Refusal, View};
 use tokio::task::JoinHandle;
 
 use super::plan::{self, Task};
+use super::silence::{Seen, Silences};
 use super::throttle::Throttle;
+use super::window::Window;
 use crate::env::Tick;
 use crate::node::Node;
 use crate::replication::history::History;
@@ -28,8 +30,17 @@ use korum_raft::ProposeError;
 
 /// Longest pause between two looks; changes wake the loop at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// Bytes on a link beyond which no more chunks are added: live effects go first.
-const LINK_BYTES: usize = 2 << 20;
+/// The same, while a peer owes acknowledgements: each partition that is written then waits for a look.
+const LOOK_AT_SUSPECTS: Duration = Duration::from_millis(20);
+/// After so long without a look this node was silent itself, and knows nothing of the others' silence.
+const OWN_SILENCE: Duration = LOOK_AGAIN.saturating_mul(2);
+/// Bytes of chunks that one look reads before other tasks of its thread get their turn: less than a millisecond of work.
+const SLICE_BYTES: usize = 128 << 10;
+/// Shortest pause between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The pause is so many times as long as the look before it: streams take a fourth of one thread's time, and less
+/// on a busy machine, where a look takes longer. Clients go first.
+const PAUSE_FACTOR: u32 = 3;
 /// Cutovers of one proposal: as many partitions are frozen together, for one commit.
 const CUTOVERS_MAX: usize = 64;
 /// How long a proposal may take.
@@ -41,15 +52,21 @@ const FREEZE_WAIT: Duration = Duration::from_secs(1);
 struct Rebalancer {
     node: Arc<Node>,
     throttle: Throttle,
+    window: Window,
+    /// What the map of this epoch asks for.
+    planned: Epoch,
+    missing: HashMap<PartitionId, Vec<Task>>,
     cutover: Option<JoinHandle<()>>,
     drop: Option<JoinHandle<()>>,
-    progress: HashMap<NodeId, (Option<u64>, Tick)>,
+    silences: Silences,
+    looked: Tick,
 }
 
 /// What one look found.
 #[derive(Default)]
 struct Found {
     has_more_chunks: bool,
+    chunk_bytes: usize,
     /// Partitions that are being brought to each node.
     under_way: HashMap<NodeId, usize>,
     ready: Vec<Task>,
@@ -60,14 +77,27 @@ struct Found {
 pub async fn run(node: Arc<Node>) {
     let settings = &node.config().rebalance;
     let throttle = Throttle::new(settings.bytes_per_second, node.clock().now());
-    let mut rebalancer = Rebalancer { node, throttle, cutover: None, drop: None, progress: HashMap::new() };
+    let mut rebalancer = Rebalancer {
+        node,
+        throttle,
+        window: Window::default(),
+        planned: Epoch(0),
+        missing: HashMap::new(),
+        cutover: None,
+        drop: None,
+        silences: Silences::default(),
+        looked: Tick::default(),
+    };
     loop {
+        let began = rebalancer.node.clock().now();
         let has_more = rebalancer.look();
         if has_more {
-            // The links drain and other tasks run meanwhile.
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            let worked = rebalancer.node.clock().now().since(began);
+            tokio::time::sleep((worked * PAUSE_FACTOR).max(PAUSE)).await;
         } else {
-            rebalancer.node.changed_within(LOOK_AGAIN).await;
+            let has_suspects = rebalancer.silences.has_suspects(rebalancer.node.clock().now());
+            let wait = if has_suspects { LOOK_AT_SUSPECTS } else { LOOK_AGAIN };
+            rebalancer.node.changed_within(wait).await;
         }
     }
 }
@@ -81,10 +111,11 @@ impl Rebalancer {
         let now = self.node.clock().now();
         let view = self.node.view();
         self.throttle.refill(now);
-        let mut missing: HashMap<PartitionId, Vec<Task>> = HashMap::new();
-        for task in plan::tasks(&view, self.node.id()) {
-            missing.entry(task.partition).or_default().push(task);
+        if now.since(self.looked) > OWN_SILENCE {
+            self.silences = Silences::default();
         }
+        self.looked = now;
+        let missing = self.plan(&view);
         let stalled = self.stalled_peers(&view, now);
         let mut found = Found::default();
         for (id, tasks) in &missing {
@@ -99,12 +130,26 @@ impl Rebalancer {
             if view.row(id).primary != Some(self.node.id()) {
                 continue;
             }
-            let tasks = missing.remove(&id).unwrap_or_default();
-            self.look_at(id, &view, &tasks, &stalled, &mut found);
+            let tasks = missing.get(&id).map_or(&[][..], Vec::as_slice);
+            self.look_at(id, &view, tasks, &stalled, &mut found);
         }
+        self.missing = missing;
         self.drop_lagging(found.lagging);
         let has_cutovers = self.cut_over(&view, found.ready);
         found.has_more_chunks || has_cutovers
+    }
+
+    /// What is to be done, by partition: taken from the last look if the map has stayed. To be put back.
+    fn plan(&mut self, view: &View) -> HashMap<PartitionId, Vec<Task>> {
+        let mut missing = std::mem::take(&mut self.missing);
+        if self.planned != view.map.epoch {
+            self.planned = view.map.epoch;
+            missing.clear();
+            for task in plan::tasks(view, self.node.id()) {
+                missing.entry(task.partition).or_default().push(task);
+            }
+        }
+        missing
     }
 
     fn look_at(
@@ -159,48 +204,53 @@ impl Rebalancer {
                 });
             }
         }
-        found.has_more_chunks |= self.catch_up(id, primary, history, keyspace);
+        self.catch_up(id, primary, history, keyspace, found);
     }
 
-    /// Sends a repair or a chunk to each copy that is not in step and whose link has room. True if there is more.
+    /// Sends a repair or a chunk to each copy that is not in step and has room for it.
     fn catch_up(
         &self,
         id: PartitionId,
         primary: &mut Primary,
         history: &History,
         keyspace: &mut Keyspace,
-    ) -> bool {
+        found: &mut Found,
+    ) {
         let waiting = primary.copies.iter().filter(|copy| copy.is_catching_up());
         let nodes: Vec<NodeId> = waiting.map(|copy| copy.node).collect();
-        let mut has_more = false;
         for node in nodes {
-            let has_room = primary.copies.iter().any(|copy| {
-                copy.node == node && copy.link().is_some_and(|link| link.pending_bytes() < LINK_BYTES)
-            });
-            has_more = true;
-            if has_room
+            found.has_more_chunks = true;
+            let link = primary.copies.iter().find(|copy| copy.node == node).and_then(PeerCopy::link).cloned();
+            if let Some(link) = link
+                && found.chunk_bytes < SLICE_BYTES
                 && self.throttle.has_room()
+                && self.window.has_room(&link)
                 && let Some(sent) = primary.catch_up(id, history, keyspace, node, CHUNK_BYTES)
             {
+                found.chunk_bytes += sent.bytes;
                 self.throttle.take(sent.bytes);
+                self.window.add(&link, sent.place, sent.bytes);
                 self.node.count_sent(&sent);
             }
         }
-        has_more
     }
 
-    /// Peers that owe acknowledgements and have given none for `replica_timeout`.
+    /// Peers that owe acknowledgements and have been silent for too long.
     fn stalled_peers(&mut self, view: &View, now: Tick) -> Vec<NodeId> {
         let timeout = self.node.config().cluster.replica_timeout;
         let mut stalled = Vec::new();
         for (&id, record) in view.map.nodes.iter().filter(|(id, _)| **id != self.node.id()) {
+            if !record.is_up() {
+                self.silences.forget(id);
+                continue;
+            }
             let link = self.node.links().link(id, record.incarnation);
-            let moved = link.as_ref().map(|link| link.progress());
-            let owes = link.is_none_or(|link| !link.is_settled());
-            let entry = self.progress.entry(id).or_insert((moved, now));
-            if entry.0 != moved || !owes || !record.is_up() {
-                *entry = (moved, now);
-            } else if now.since(entry.1) >= timeout {
+            let seen = link.map(|link| Seen {
+                progress: link.progress(),
+                heard: link.heard(),
+                owes: !link.is_settled(),
+            });
+            if self.silences.is_stalled(id, seen, now, timeout) {
                 stalled.push(id);
             }
         }

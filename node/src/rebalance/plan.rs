@@ -44,6 +44,7 @@ impl Task {
 #[must_use]
 pub fn tasks(view: &View, me: NodeId) -> Vec<Task> {
     let mut tasks = Vec::new();
+    let cutovers = view.cutovers();
     for (partition, row) in view.table.rows.iter().enumerate() {
         if row.primary != Some(me) || row.holders == row.replica_set {
             continue;
@@ -52,7 +53,7 @@ pub fn tasks(view: &View, me: NodeId) -> Vec<Task> {
         let up = |id: &NodeId| view.map.nodes.get(id).is_some_and(|node| node.is_up());
         let members = || row.replica_set.iter().copied().filter(up);
         let missing: Vec<NodeId> = members().filter(|id| !row.holders.contains(id)).collect();
-        let in_the_end = view.holders_after_cutover(partition, &missing);
+        let in_the_end = cutovers.holders_after(partition, &missing);
         let task = |target: NodeId, already_holds: bool| Task {
             partition,
             era: row.era,

@@ -85,6 +85,7 @@ pub struct Link {
     appended: Notify,
     closing: Notify,
     written: AtomicU64,
+    heard: AtomicU64,
     broken: AtomicBool,
     waiter_ids: AtomicU64,
     rechecks: AtomicU64,
@@ -136,6 +137,7 @@ impl Link {
             appended: Notify::new(),
             closing: Notify::new(),
             written: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             waiter_ids: AtomicU64::new(0),
             rechecks: AtomicU64::new(0),
@@ -279,6 +281,17 @@ impl Link {
     pub fn progress(&self) -> u64 {
         let Acknowledged { small, large } = self.acknowledged();
         small.wrapping_add(large).wrapping_add(self.written.load(Ordering::Relaxed))
+    }
+
+    /// The peer said something, were it only that it is still at work.
+    pub fn note_heard(&self) {
+        self.heard.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often it did.
+    #[must_use]
+    pub fn heard(&self) -> u64 {
+        self.heard.load(Ordering::Relaxed)
     }
 
     /// Messages that were appended and not yet acknowledged.

@@ -108,6 +108,8 @@ pub struct Sent {
     pub bytes: usize,
     /// Keys.
     pub keys: u64,
+    /// Its place on the copy's link.
+    pub place: Place,
 }
 
 /// What is sent to a copy that is not in step.
@@ -475,9 +477,9 @@ impl Primary {
         if let Stage::Behind { standing, .. } = &mut copy.stage {
             let mut states = Rope::new();
             if let Some((body, keys)) = repair(history, keyspace, standing, &mut states) {
-                let sent = link.append(&Message { partition, era, body });
-                copy.goes_live(link, sent);
-                return Some(Sent { what: Piece::Repair, bytes: states.len(), keys });
+                let place = link.append(&Message { partition, era, body });
+                copy.goes_live(link, place);
+                return Some(Sent { what: Piece::Repair, bytes: states.len(), keys, place });
             }
             copy.stage = Stage::Streaming { link: Arc::clone(&link), next: HashPosition::START };
         }
@@ -486,7 +488,7 @@ impl Primary {
         let mut entries = Rope::new();
         let chunk = keyspace.read_chunk(*next, chunk_bytes, &mut entries);
         let body = Body::Chunk { from: chunk.range.from.get(), to: chunk.range.until.get(), bytes: &entries };
-        link.append(&Message { partition, era, body });
+        let place = link.append(&Message { partition, era, body });
         match chunk.next {
             Some(after) => *next = after,
             None => {
@@ -495,7 +497,7 @@ impl Primary {
                 copy.goes_live(link, sent);
             }
         }
-        Some(Sent { what, bytes: entries.len(), keys: u64::from(chunk.entries) })
+        Some(Sent { what, bytes: entries.len(), keys: u64::from(chunk.entries), place })
     }
 }
 

@@ -34,6 +34,8 @@ const ANSWER: u8 = 2;
 const MAP_WAIT: Duration = Duration::from_secs(3);
 /// How long a dial may take.
 const DIAL_WAIT: Duration = Duration::from_secs(1);
+/// How often a replica that is busy with a frame, or waits for the map that the frame names, says that it is there.
+pub const SIGN_OF_LIFE: Duration = Duration::from_millis(200);
 /// Bytes applied before other tasks of the thread get their turn: about a millisecond of work.
 const APPLY_BYTES: usize = 256 << 10;
 
@@ -124,6 +126,7 @@ fn frame_body(node: &Node, last: u64, mut messages: Rope) -> VecDeque<Bytes> {
 
 async fn read_answers(node: &Arc<Node>, link: &Arc<Link>, reader: &mut FrameReader) -> Result<(), String> {
     while let Some(frame) = reader.read().await.map_err(|error| error.to_string())? {
+        link.note_heard();
         let (acknowledged, compared) =
             message::decode_answer(&frame.body).map_err(|error| error.to_string())?;
         let has_compared = !compared.is_empty();
@@ -190,12 +193,25 @@ async fn follow_frames(node: &Arc<Node>, connection: &mut PeerConnection, turn: 
         let mut next = Some(first);
         // Frames that are already here are acknowledged together.
         while let Some(frame) = next {
-            let applied = match frame.kind {
-                MESSAGES => &mut last.small,
-                LARGE_MESSAGES => &mut last.large,
-                kind => return Err(format!("unexpected frame of kind {kind}")),
+            if frame.kind != MESSAGES && frame.kind != LARGE_MESSAGES {
+                return Err(format!("unexpected frame of kind {}", frame.kind));
+            }
+            let applied = {
+                let applying = apply_frame(node, sender, turn, frame.body, &mut compared);
+                tokio::pin!(applying);
+                loop {
+                    tokio::select! {
+                        biased;
+                        applied = &mut applying => break applied?,
+                        () = tokio::time::sleep(SIGN_OF_LIFE) => {
+                            let nothing_new: BytesMut = message::encode_answer(last, &[]);
+                            connection.writer.send(ANSWER, &nothing_new).await.map_err(text)?;
+                        }
+                    }
+                }
             };
-            *applied = apply_frame(node, sender, turn, frame.body, &mut compared).await?;
+            let lane = if frame.kind == MESSAGES { &mut last.small } else { &mut last.large };
+            *lane = applied;
             next = connection.reader.buffered().map_err(text)?;
         }
         let answer: BytesMut = message::encode_answer(last, &compared);

@@ -3,6 +3,8 @@
 //! For: asking who holds and who serves a partition, in one array read.
 //! Not here: how replica sets are computed (`placement::table`).
 
+use std::cell::OnceCell;
+
 use smallvec::SmallVec;
 
 use super::apply::{create, decide};
@@ -41,6 +43,27 @@ pub struct Row {
     pub replica_set: NodeList,
     /// The epoch at which the primary became primary.
     pub era: Epoch,
+}
+
+/// What cutovers will lead to. The placement is computed once, when it is first asked for.
+pub struct Cutovers<'a> {
+    view: &'a View,
+    placement: OnceCell<Placement>,
+}
+
+impl Cutovers<'_> {
+    /// Who will hold a partition after a cutover that adds these nodes, in order: surplus holders are
+    /// dropped if that completes it. Adding nobody tells what is only a matter of order and surplus.
+    #[must_use]
+    pub fn holders_after(&self, partition: PartitionId, added: &[NodeId]) -> NodeList {
+        let row = self.view.row(partition);
+        let mut holders = row.holders.clone();
+        holders.extend(added.iter().copied().filter(|node| !row.holders.contains(node)));
+        let placement = || self.placement.get_or_init(|| Placement::of(&self.view.map));
+        let sort = |nodes: &mut NodeList| placement().sort(partition, &row.replica_set, nodes);
+        arrange(sort, &row.replica_set, row.primary, true, &mut holders);
+        holders
+    }
 }
 
 impl View {
@@ -86,23 +109,17 @@ impl View {
         Placement::of(&self.map).ranking(partition).collect()
     }
 
-    /// Who will hold a partition after a cutover that adds these nodes, in order: surplus holders are
-    /// dropped if that completes it. Adding nobody tells what is only a matter of order and surplus.
+    /// For asking what cutovers of many partitions will lead to.
     #[must_use]
-    pub fn holders_after_cutover(&self, partition: PartitionId, added: &[NodeId]) -> NodeList {
-        let row = self.row(partition);
-        let mut holders = row.holders.clone();
-        holders.extend(added.iter().copied().filter(|node| !row.holders.contains(node)));
-        let sort = |nodes: &mut NodeList| Placement::of(&self.map).sort(partition, &row.replica_set, nodes);
-        arrange(sort, &row.replica_set, row.primary, true, &mut holders);
-        holders
+    pub fn cutovers(&self) -> Cutovers<'_> {
+        Cutovers { view: self, placement: OnceCell::new() }
     }
 
     /// Would a cutover that adds nobody leave the holders as they are?
     #[must_use]
     pub fn is_settled(&self, partition: PartitionId) -> bool {
         let row = self.row(partition);
-        row.holders == row.replica_set || self.holders_after_cutover(partition, &[]) == row.holders
+        row.holders == row.replica_set || self.cutovers().holders_after(partition, &[]) == row.holders
     }
 
     /// The partition of a slot.

@@ -49,7 +49,7 @@ pub struct Victims {
 
 /// Longer than any lease and any failover.
 const LONG: Duration = Duration::from_millis(2_500);
-/// Longer than it takes to drop a replica that does not acknowledge (`replica_timeout`, 2 s).
+/// Longer than it takes to drop a replica that does not acknowledge (`replica_timeout`, at most 2 s).
 const VERY_LONG: Duration = Duration::from_secs(4);
 /// How long a process is gone.
 const GONE: Duration = Duration::from_millis(1_500);

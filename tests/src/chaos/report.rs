@@ -58,7 +58,7 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
 
 /// What went wrong in a run, and how to see it again.
 #[must_use]
-pub fn trouble(fault: Fault, seed: u64, nodes: usize, run: &Outcome) -> String {
+pub fn trouble(fault: Fault, seed: u64, nodes: usize, flags: &[&str], run: &Outcome) -> String {
     let name = fault.about().0;
     let mut text = String::new();
     for (what, found) in [("lost", &run.lost), ("violation", &run.violations), ("trouble", &run.troubles)] {
@@ -69,7 +69,9 @@ pub fn trouble(fault: Fault, seed: u64, nodes: usize, run: &Outcome) -> String {
     if let Some(path) = &run.kept {
         let _ = writeln!(text, "kept: {path}");
     }
-    let _ = writeln!(text, "again: scripts/chaos --fault {name} --seed {seed} --runs 1 --nodes {nodes}");
+    let flags = if flags.is_empty() { String::new() } else { format!(" --flags \"{}\"", flags.join(" ")) };
+    let _ =
+        writeln!(text, "again: scripts/chaos --fault {name} --seed {seed} --runs 1 --nodes {nodes}{flags}");
     text
 }
 

@@ -18,7 +18,7 @@ use crate::harness::writers::{History, Load, Writers};
 /// Before the fault.
 const WARM: Duration = Duration::from_millis(600);
 /// The longest write gap that passes, on a busy machine too: all but one fault are over in less than two seconds, and a
-/// replica that does not acknowledge is dropped after two (`replica_timeout`).
+/// replica that does not acknowledge is dropped after one, or two if it is heard (`replica_timeout`).
 const GAP_MAX: Duration = Duration::from_millis(3_500);
 /// Patience of clients that ask a victim for what it is primary of.
 const INSIDER: Duration = Duration::from_millis(150);
