@@ -17,6 +17,7 @@ mod meet;
 mod pause;
 mod ports;
 mod promises;
+mod reform;
 mod rolling;
 
 use std::time::Instant;

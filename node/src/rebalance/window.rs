@@ -62,8 +62,11 @@ mod tests {
     use korum_protocol::rope::Rope;
 
     fn sent(link: &Link) -> Place {
-        let place =
-            link.append(&Message::<&Rope> { partition: 0, era: Epoch(1), body: Body::Compare { question: 0 } });
+        let place = link.append(&Message::<&Rope> {
+            partition: 0,
+            era: Epoch(1),
+            body: Body::Compare { question: 0 },
+        });
         while link.try_take().is_some() {}
         place
     }

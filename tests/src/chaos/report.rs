@@ -70,7 +70,8 @@ pub fn trouble(fault: Fault, seed: u64, nodes: usize, flags: &[&str], run: &Outc
         let _ = writeln!(text, "kept: {path}");
     }
     let flags = if flags.is_empty() { String::new() } else { format!(" --flags \"{}\"", flags.join(" ")) };
-    let _ = writeln!(text, "again: scripts/chaos --fault {name} --seed {seed} --runs 1 --nodes {nodes}{flags}");
+    let _ =
+        writeln!(text, "again: scripts/chaos --fault {name} --seed {seed} --runs 1 --nodes {nodes}{flags}");
     text
 }
 
