@@ -64,6 +64,11 @@ pub enum ServerError {
         "the agreement on the cluster map ended: {0}; see to the data directory's disk and start the node again"
     )]
     AgreementEnded(String),
+    /// An operator re-formed the cluster's quorum without this node.
+    #[error(
+        "the cluster was re-formed without this node, which holds nothing of it any more: empty the data directory and start the node with --join"
+    )]
+    LeftBehind,
     /// The system gives no thread, signal or poller.
     #[error("the system refused what a node needs: {0}")]
     System(#[from] io::Error),
@@ -164,6 +169,7 @@ async fn live(
             Ok(End::Final)
         }
         Stop::GivenUp => Ok(End::Anew),
+        Stop::LeftBehind => Err(ServerError::LeftBehind),
         Stop::AgreementEnded(reason) => Err(ServerError::AgreementEnded(reason)),
     };
     if outcome.is_ok() {
@@ -256,6 +262,8 @@ enum Stop {
     Forgotten,
     /// It gave up its own cluster to join another.
     GivenUp,
+    /// The quorum was re-formed without it.
+    LeftBehind,
     /// Raft cannot go on, and why.
     AgreementEnded(String),
 }
@@ -303,13 +311,16 @@ impl Signals {
 async fn until_stopped(node: &Node, signals: &mut Signals) -> Stop {
     let mut asked = node.shutdown.subscribe();
     let mut standing = node.cluster().standing();
-    let has_ended = |standing: &Standing| matches!(standing, Standing::Forgotten | Standing::GivenUp);
+    let has_ended = |standing: &Standing| {
+        matches!(standing, Standing::Forgotten | Standing::GivenUp | Standing::LeftBehind)
+    };
     tokio::select! {
         () = signals.asked() => Stop::Asked,
         _ = asked.wait_for(|&is_asked| is_asked) => Stop::Asked,
         reason = node.cluster().ended() => Stop::AgreementEnded(reason),
         standing = standing.wait_for(has_ended) => match standing.as_deref() {
             Ok(Standing::GivenUp) => Stop::GivenUp,
+            Ok(Standing::LeftBehind) => Stop::LeftBehind,
             _ => Stop::Forgotten,
         },
     }

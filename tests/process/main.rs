@@ -18,6 +18,7 @@ mod meet;
 mod pause;
 mod ports;
 mod promises;
+mod reform;
 mod rolling;
 
 use std::time::Instant;

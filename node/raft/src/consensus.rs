@@ -4,7 +4,7 @@
 //! Not here: how Raft is put together (`start`), who votes (`membership`).
 //! Rule: being leader is a hint; an applied change, or [`Consensus::confirm_leadership`], is authority.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,7 +18,9 @@ use openraft::{BasicNode, LogIdOptionExt};
 use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::log_store::LogReader;
 use super::message::{Reply, Request, decode, encode};
+use super::network::StandIns;
 use super::start::{Running, start};
 use super::types::{Metrics, Raft};
 use super::{Options, ProposeError, RaftTransport};
@@ -54,6 +56,8 @@ pub struct Consensus {
     views: watch::Receiver<Option<Arc<View>>>,
     leader: watch::Receiver<Option<NodeId>>,
     pub(super) metrics: watch::Receiver<Metrics>,
+    stand_ins: StandIns,
+    log: LogReader,
     pristine: bool,
     proposals: Arc<Semaphore>,
     in_flight: Arc<Semaphore>,
@@ -71,7 +75,7 @@ impl Consensus {
     /// When the directory cannot be read or written, or holds what this build cannot use safely.
     pub async fn open(options: Options, transport: Arc<dyn RaftTransport>) -> io::Result<Arc<Self>> {
         let me = options.me;
-        let Running { raft, runtime, views, leader, pristine, stop, stopped } =
+        let Running { raft, runtime, views, leader, stand_ins, log, pristine, stop, stopped } =
             start(options, transport).await?;
         Ok(Arc::new(Self {
             me,
@@ -80,6 +84,8 @@ impl Consensus {
             runtime,
             views,
             leader,
+            stand_ins,
+            log,
             pristine,
             proposals: Arc::new(Semaphore::new(PROPOSALS_MAX)),
             in_flight: Arc::new(Semaphore::new(IN_FLIGHT_MAX)),
@@ -233,6 +239,18 @@ impl Consensus {
     pub fn call_election(&self) {
         let raft = self.raft.clone();
         self.runtime.spawn(async move { raft.trigger().elect().await });
+    }
+
+    /// From now on this node answers itself what it would ask these voters, and agrees: for re-forming a quorum that is
+    /// lost for good, and for nothing else, since two nodes that did this would both be elected.
+    pub fn stand_in_for(&self, nodes: BTreeSet<NodeId>) {
+        *self.stand_ins.lock().unwrap_or_else(PoisonError::into_inner) = nodes;
+    }
+
+    /// Term and index of the last entry in the log; `None` if there is none.
+    #[must_use]
+    pub fn last_entry(&self) -> Option<(u64, u64)> {
+        self.log.last().map(|last| (last.leader_id.term, last.index))
     }
 
     /// Waits until Raft has stopped, and says why. Unasked, it stops when the disk fails; the node

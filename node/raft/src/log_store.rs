@@ -28,6 +28,11 @@ impl LogReader {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The last entry's place.
+    pub fn last(&self) -> Option<LogId> {
+        self.log().last()
+    }
 }
 
 /// The log and the vote.
@@ -43,6 +48,11 @@ impl LogStore {
     /// A store of what was found on disk.
     pub fn new(log: Log, vote: Option<Vote>, writer: Writer) -> Self {
         Self { reader: LogReader { log: Arc::new(Mutex::new(log)) }, vote, purge: vec![], writer }
+    }
+
+    /// The log, as it goes on.
+    pub fn reader(&self) -> LogReader {
+        self.reader.clone()
     }
 
     /// Takes a step in memory and has it written. Durable no later than the next append that waits.

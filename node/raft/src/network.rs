@@ -3,7 +3,8 @@
 //! For: the seam. One message out, one back, and errors that make openraft wait a little.
 //! Not here: sockets (the node's peer links behind [`RaftTransport`]), the bytes (`message`).
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use korum_protocol::id::NodeId;
@@ -25,12 +26,21 @@ const BACKOFF: Duration = Duration::from_millis(30);
 
 type RpcError<E = openraft::error::Infallible> = RPCError<u64, BasicNode, RaftError<u64, E>>;
 
+/// Nodes that are gone for good and for which this one answers itself.
+pub type StandIns = Arc<Mutex<BTreeSet<NodeId>>>;
+
 /// Makes a [`Link`] for each target.
-pub struct Network(pub Arc<dyn RaftTransport>);
+pub struct Network {
+    /// The carrier.
+    pub transport: Arc<dyn RaftTransport>,
+    /// Whom it does not ask.
+    pub stand_ins: StandIns,
+}
 
 /// The way to one node.
 pub struct Link {
     transport: Arc<dyn RaftTransport>,
+    stand_ins: StandIns,
     target: NodeId,
     address: String,
 }
@@ -39,19 +49,36 @@ impl RaftNetworkFactory<TypeConfig> for Network {
     type Network = Link;
 
     async fn new_client(&mut self, target: u64, node: &BasicNode) -> Link {
-        Link { transport: self.0.clone(), target: NodeId(target), address: node.addr.clone() }
+        Link {
+            transport: self.transport.clone(),
+            stand_ins: self.stand_ins.clone(),
+            target: NodeId(target),
+            address: node.addr.clone(),
+        }
     }
 }
 
 impl Link {
     /// openraft drops this future when the time is over, so it keeps nothing between calls.
     async fn ask(&self, request: &Request, option: &RPCOption) -> Result<Reply, TransportError> {
+        if self.stand_ins.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.target) {
+            return Ok(agreeing(request));
+        }
         let bytes = encode(request);
         let reply = self.transport.call(self.target, self.address.clone(), bytes, option.hard_ttl()).await?;
         match decode(&reply).map_err(TransportError)? {
             Reply::Failed(reason) => Err(TransportError(reason)),
             reply => Ok(reply),
         }
+    }
+}
+
+/// What a node answers that agrees to everything.
+fn agreeing(request: &Request) -> Reply {
+    match request {
+        Request::Vote(request) => Reply::Vote(VoteResponse::new(request.vote, request.last_log_id, true)),
+        Request::Append(_) => Reply::Append(AppendEntriesResponse::Success),
+        Request::Snapshot(request) => Reply::Snapshot(Ok(InstallSnapshotResponse { vote: request.vote })),
     }
 }
 

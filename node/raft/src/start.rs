@@ -17,8 +17,8 @@ use openraft::{Config, SnapshotPolicy};
 use tokio::sync::{oneshot, watch};
 
 use super::files::{Directory, SNAPSHOT};
-use super::log_store::LogStore;
-use super::network::Network;
+use super::log_store::{LogReader, LogStore};
+use super::network::{Network, StandIns};
 use super::snapshot::Stored;
 use super::state_machine::StateMachine;
 use super::types::{Metrics, Raft};
@@ -50,6 +50,10 @@ pub struct Running {
     pub views: watch::Receiver<Option<Arc<View>>>,
     /// Who leads, as known here.
     pub leader: watch::Receiver<Option<NodeId>>,
+    /// Nodes for which this one answers itself.
+    pub stand_ins: StandIns,
+    /// The log, to be read.
+    pub log: LogReader,
     /// Neither log, vote nor snapshot was found.
     pub pristine: bool,
     /// Ends it; dropping does too.
@@ -146,16 +150,22 @@ async fn put_together(
     let (writer, disk) = Writer::start(directory, log_file, vote_file, snapshot_at)?;
     let machine = StateMachine::new(stored, views_out, writer.clone())?;
     let store = LogStore::new(log, vote, writer);
-    let raft = Raft::new(options.me.0, Arc::new(config), Network(transport), store, machine)
-        .await
-        .map_err(io::Error::other)?;
+    let stand_ins = StandIns::default();
+    let network = Network { transport, stand_ins: stand_ins.clone() };
+    let reader = store.reader();
+    let raft =
+        Raft::new(options.me.0, Arc::new(config), network, store, machine).await.map_err(io::Error::other)?;
 
     let (leader_out, leader) = watch::channel(None);
     // Ends with Raft or with the runtime: nobody needs to wait for it.
     drop(tokio::spawn(follow_leader(raft.metrics(), leader_out)));
     let (stop, asked_to_stop) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
-    Ok((Running { raft, runtime, views, leader, pristine, stop, stopped }, asked_to_stop, disk))
+    Ok((
+        Running { raft, runtime, views, leader, stand_ins, log: reader, pristine, stop, stopped },
+        asked_to_stop,
+        disk,
+    ))
 }
 
 /// Ends with the runtime, or when Raft does.

@@ -4,6 +4,7 @@
 //! Not here: answering (`control`), when to propose what.
 //! Rule: an outcome that is unknown is said to be unknown.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use korum_protocol::id::{Epoch, NodeId};
@@ -12,16 +13,20 @@ use korum_protocol::peer::message::{ControlReply, ControlRequest, LeaderHint, Pu
 use korum_protocol::peer::wire::{decode, encode};
 use tokio::time::sleep;
 
+use super::Standing;
 use super::control;
 use super::join::peer_port;
 use super::shared::{Hint, Shared, lock};
-use crate::net::peer::RpcError;
+use crate::net::peer::{DialError, RpcError};
 use korum_raft::ProposeError;
 
 /// Pause between attempts while nobody leads: a small part of an election.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Longest time for one attempt at a proposal; Raft's own limit is below it.
 const ATTEMPT: Duration = Duration::from_secs(3);
+/// Rounds, without a leader, in which members answered that they belong to another cluster, after which this node
+/// believes it: several times what re-forming a quorum takes from the first survivor to the last.
+const REFUSED_MAX: u32 = 10;
 /// Longest time to ask one node who leads.
 const WHO_LEADS: Duration = Duration::from_millis(250);
 
@@ -90,7 +95,7 @@ fn follow(shared: &Shared, asked: NodeId, hint: &LeaderHint) {
     *lock(&shared.hint) = next;
 }
 
-async fn exchange(
+pub(super) async fn exchange(
     shared: &Shared,
     target: NodeId,
     address: &str,
@@ -104,21 +109,29 @@ async fn exchange(
 /// Asks the nodes of the map, and the seeds, who leads; stops at the first that knows.
 pub(super) async fn find_leader(shared: &Shared) {
     let instead_of = *shared.consensus.leader().borrow();
+    let mut is_refused = false;
     let nodes: Vec<NodeId> =
         shared.view().map(|view| view.map.nodes.keys().copied().collect()).unwrap_or_default();
     let others = nodes.into_iter().filter(|node| *node != shared.me());
     for (node, address) in others.filter_map(|node| Some((node, shared.rpc.address_of(node)?))) {
-        if let Ok(ControlReply::NotLeader(hint)) =
-            exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await
+        let answer = exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await;
+        is_refused |= matches!(answer, Err(RpcError::Dial { source: DialError::WrongCluster, .. }));
+        if let Ok(ControlReply::NotLeader(hint)) = answer
             && let Some(leader) = hint.leader.filter(|leader| *leader != shared.me())
             // A leader does not tell its own address: it is the one that was asked.
             && let Some(address) = hint.address.or((leader == node).then_some(address))
         {
+            shared.refused.store(0, Ordering::Relaxed);
             return *lock(&shared.hint) = Some(Hint { leader, address, instead_of });
         }
         if *shared.consensus.leader().borrow() != instead_of {
             return;
         }
+    }
+    // A member of this cluster, under its own id, says that it is of another one.
+    if is_refused && shared.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED_MAX {
+        shared.lease.revoke(shared.clock.now());
+        shared.standing.send_replace(Standing::LeftBehind);
     }
     // Seeds are asked by address: whoever answers tells its id, and both sides learn the other's new address.
     for seed in &shared.seeds {

@@ -14,8 +14,8 @@ use korum_protocol::peer::message::{
 };
 use korum_protocol::peer::wire::{decode, encode};
 
-use super::meet;
 use super::shared::{Shared, lock, peer_address};
+use super::{meet, reform};
 use crate::net::peer::{PeerEvent, Trouble};
 use korum_raft::ProposeError;
 
@@ -26,6 +26,7 @@ const REACH: Duration = Duration::from_secs(1);
 pub(super) async fn handle(shared: &Arc<Shared>, from: NodeId, request: Bytes) -> Bytes {
     let reply = match decode::<ControlRequest>(&request) {
         Ok(ControlRequest::Meet { seeds }) => meet::asked(shared, from, seeds).await,
+        Ok(ControlRequest::ReformFollow { formation }) => reform::follow(shared, from, formation).await,
         Ok(request) => answer(shared, from, request).await,
         Err(error) => ControlReply::Refused(Refusal::Forbidden(error.to_string())),
     };
@@ -46,7 +47,8 @@ pub(super) async fn answer(shared: &Shared, from: NodeId, request: ControlReques
         ControlRequest::Join { node, registration } => join(shared, node, registration).await,
         ControlRequest::Leave { node, incarnation } => leave(shared, node, incarnation).await,
         ControlRequest::Propose(change) => propose(shared, from, change).await,
-        ControlRequest::Meet { .. } => not_yours(),
+        ControlRequest::ReformAsk => reform::standing(shared),
+        ControlRequest::Meet { .. } | ControlRequest::ReformFollow { .. } => not_yours(),
     }
 }
 
@@ -94,7 +96,7 @@ fn take_evidence(shared: &Shared, evidence: &[Evidence]) {
 
 async fn join(shared: &Shared, node: NodeId, registration: Registration) -> ControlReply {
     let Some(view) = shared.view().filter(|_| shared.leads()) else { return not_leader(shared) };
-    let cluster_id = view.map.cluster_id;
+    let cluster_id = view.map.formation();
     if let Some(known) = view.map.nodes.get(&node) {
         // A join whose answer was lost, or a node that stopped halfway through one.
         return match known.incarnation.cmp(&registration.incarnation) {

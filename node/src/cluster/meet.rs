@@ -48,11 +48,11 @@ pub enum MeetError {
     Passing(String),
 }
 
-/// The one `CLUSTER MEET` at a time.
-struct Turn(Arc<Shared>);
+/// The one `CLUSTER MEET`, or re-forming of a quorum, at a time.
+pub(super) struct Turn(Arc<Shared>);
 
 impl Turn {
-    fn take(shared: &Arc<Shared>) -> Option<Self> {
+    pub fn take(shared: &Arc<Shared>) -> Option<Self> {
         let is_taken = shared.meeting.swap(true, Ordering::AcqRel);
         (!is_taken).then(|| Self(Arc::clone(shared)))
     }

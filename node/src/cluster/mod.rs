@@ -17,6 +17,7 @@ pub mod liveness;
 mod meet;
 pub mod membership;
 mod probe;
+mod reform;
 mod shared;
 mod start;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use lease::{Lease, Timing};
 use shared::{Shared, lock};
 
 pub use meet::MeetError;
+pub use reform::{ReformError, Reformed};
 pub use shared::peer_address;
 pub use start::StartError;
 
@@ -105,6 +107,8 @@ pub enum Standing {
     /// It gave up its cluster, of which it was the only node, to join another: opened again, the data directory
     /// makes it a new node.
     GivenUp,
+    /// The quorum was re-formed without this node: the others do not talk to it any more.
+    LeftBehind,
     /// It stops.
     Left,
 }
@@ -224,6 +228,16 @@ impl Cluster {
     pub async fn meet(&self, address: String, is_peer_port: bool) -> Result<(), MeetError> {
         let work = self.runtime.spawn(meet::meet(Arc::clone(&self.shared), address, is_peer_port));
         work.await.unwrap_or_else(|_| Err(MeetError::Passing("this node is stopping".into())))
+    }
+
+    /// Re-forms a quorum that is lost for good from this node and the others that answer. The nodes that do not answer
+    /// must never come back with their data directories: see the README.
+    ///
+    /// # Errors
+    /// When there is a quorum, or another survivor knows more, or not all is done in time.
+    pub async fn reform(&self) -> Result<Reformed, ReformError> {
+        let work = self.runtime.spawn(reform::reform(Arc::clone(&self.shared)));
+        work.await.unwrap_or_else(|_| Err(ReformError::Unfinished("this node is stopping".into())))
     }
 
     /// Tells how to see whether this node holds any key. Until then it does not give itself up to join another.

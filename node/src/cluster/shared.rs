@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use korum_protocol::id::{Incarnation, NodeId};
@@ -49,6 +49,8 @@ pub(super) struct Shared {
     pub evidence: Mutex<EvidenceLog>,
     /// Whom another node named as the leader, when Raft does not know.
     pub hint: Mutex<Option<Hint>>,
+    /// Rounds of questions in which members said that they belong to another cluster.
+    pub refused: AtomicU32,
     pub standing: watch::Sender<Standing>,
     /// Heartbeat now.
     pub beat: Notify,

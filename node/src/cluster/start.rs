@@ -5,7 +5,7 @@
 //! Not here: what the parts do.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -198,6 +198,7 @@ async fn build(
         leading: Mutex::new(Leading::default()),
         evidence: Mutex::default(),
         hint: Mutex::default(),
+        refused: AtomicU32::new(0),
         standing: watch::channel(Standing::Starting).0,
         beat: Notify::new(),
         look: Notify::new(),
@@ -238,7 +239,7 @@ async fn begin(
         (None, true) if options.join.is_empty() => create(shared, options, address).await,
         (None, true) => join_cluster(shared, options).await,
         (None, false) => match view_with_me(shared, OLD_VIEW).await {
-            Some(view) => Ok(view.map.cluster_id),
+            Some(view) => Ok(view.map.formation()),
             None if options.join.is_empty() => Err(StartError::HalfJoined),
             None => join_cluster(shared, options).await,
         },
@@ -276,7 +277,7 @@ async fn join_cluster(shared: &Shared, options: &ClusterOptions) -> Result<Clust
     let limit = options.join_timeout;
     // The log of an earlier attempt belongs to one cluster and to no other.
     if let Some(view) = shared.view() {
-        shared.local.set_cluster_id(view.map.cluster_id);
+        shared.local.set_cluster_id(view.map.formation());
     }
     let is_pristine = || shared.consensus.is_pristine();
     let joined =
@@ -287,7 +288,7 @@ async fn join_cluster(shared: &Shared, options: &ClusterOptions) -> Result<Clust
     })?;
     let view = view_with_me(shared, FIRST_VIEW).await.ok_or(StartError::NoMap)?;
     tracing::info!(%epoch, "joined a cluster");
-    Ok(view.map.cluster_id)
+    Ok(view.map.formation())
 }
 
 async fn view_with_me(shared: &Shared, limit: Duration) -> Option<Arc<View>> {
@@ -336,6 +337,9 @@ async fn follow_views(shared: Arc<Shared>) {
     loop {
         let view = views.borrow_and_update().clone();
         if let Some(view) = view {
+            if shared.local.cluster_id() == Some(view.map.formation()) {
+                shared.local.end_reform();
+            }
             known.retain(|node, _| {
                 let stays = view.map.nodes.contains_key(node);
                 if !stays {

@@ -16,10 +16,24 @@ use crate::admin::explain::explain;
 use crate::admin::forecast::{self, ADDED_MAX, Question, forecast};
 use crate::admin::status::{self, NodeState};
 use crate::admin::stop;
+use crate::cluster::Reformed;
 use crate::config::HostPort;
 
 /// First byte of the answer to `KORUM MAP`; a client refuses versions that it does not know.
 pub const MAP_VERSION: u8 = 1;
+
+/// What an operator must say who wants a quorum re-formed.
+const REFORM_WORD: &[u8] = b"THE-OTHERS-ARE-GONE-FOR-EVER";
+
+/// What a re-formed quorum is told as.
+pub fn reformed(reformed: &Reformed) -> String {
+    let Reformed { lost, emptied, epoch } = reformed;
+    let nodes: Vec<String> = lost.iter().map(ToString::to_string).collect();
+    format!(
+        "re-formed at epoch {epoch}\nleft behind: {}\npartitions that no node had any more: {emptied}\n",
+        nodes.join(" ")
+    )
+}
 
 /// Runs `KORUM …`.
 pub fn korum(args: Args<'_>, view: &View, state: &NodeState, reply: &mut ReplyWriter<'_>) -> Outcome {
@@ -35,6 +49,7 @@ pub fn korum(args: Args<'_>, view: &View, state: &NodeState, reply: &mut ReplyWr
         "explain" | "drain" | "forget" | "replication" => count == 3,
         "plan" | "safe-to-stop" => count >= 3,
         "weight" => count == 4,
+        "reform-quorum" => count <= 3,
         _ => true,
     };
     if !arity {
@@ -45,6 +60,19 @@ pub fn korum(args: Args<'_>, view: &View, state: &NodeState, reply: &mut ReplyWr
         "drain" => find(view, &args[2]).map(|node| MapChange::Drain { node }),
         "forget" => find(view, &args[2]).map(|node| MapChange::Forget { node }),
         "weight" => weight(args, view),
+        "reform-quorum" => {
+            if args.get(2).is_some_and(|word| word.eq_ignore_ascii_case(REFORM_WORD)) {
+                return Outcome::Reform;
+            }
+            reply.error(&format!(
+                "ERR this makes a cluster of this node and of those that answer it, and leaves all others behind for \
+                 ever, with what only they have. If a majority of the old voters still runs, or is started again with \
+                 its data directories, there are two clusters then. If you are sure that it is gone: \
+                 KORUM REFORM-QUORUM {}",
+                String::from_utf8_lossy(REFORM_WORD)
+            ));
+            return Outcome::Replied;
+        }
         "replication" => within(&args[2], "replication", u64::from(REPLICATION_MAX))
             .map(|replication| MapChange::SetReplication { replication }),
         _ => {
@@ -201,6 +229,8 @@ const HELP: &[&str] = &[
     "    Give a node another share of the data.",
     "REPLICATION <1-8>",
     "    Keep another number of copies.",
+    "REFORM-QUORUM <word>",
+    "    Make a cluster of this node and those that answer it, when the majority is lost for ever. Asks for a word.",
     "CONSISTENCY [strong|async]",
     "    What writes of this connection wait for: all copies, or the primary alone.",
     "MAP [<epoch>]",
@@ -291,7 +321,7 @@ mod tests {
         assert!(ask("safe-to-stop 127.0.0.1:7002", Resp2).contains("no: "));
         assert_eq!(ask("safe-to-stop foo", Resp2), "-ERR Unknown node foo\r\n");
         assert_eq!(ask("peer", Resp2), "$15\r\n127.0.0.1:27001\r\n");
-        assert!(ask("help", Resp2).starts_with("*28\r\n+KORUM <subcommand>"));
+        assert!(ask("help", Resp2).starts_with("*30\r\n+KORUM <subcommand>"));
         assert_eq!(ask("foo", Resp2), "-ERR unknown subcommand 'foo'. Try KORUM HELP.\r\n");
     }
 }

@@ -14,6 +14,8 @@ pub enum Outcome {
     Replied,
     /// Propose this change; answer `+OK` once it is applied, or why it was refused. No reply is written yet.
     Propose(MapChange),
+    /// Re-form the quorum from this node and those that answer. No reply is written yet.
+    Reform,
     /// Bring this node and another into one cluster. No reply is written yet.
     Meet {
         /// Where the other is.

@@ -17,8 +17,8 @@ use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
 use super::{assemble, everywhere, wait};
 use crate::admin::snapshot;
-use crate::cluster::MeetError;
-use crate::command::korum::korum;
+use crate::cluster::{MeetError, ReformError};
+use crate::command::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server;
 use crate::env::random::random;
@@ -42,6 +42,7 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::KorumForget
             | CommandId::KorumReplication
             | CommandId::KorumWeight
+            | CommandId::KorumReformQuorum
     )
 }
 
@@ -70,11 +71,16 @@ pub async fn run(
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
         CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
-        _ => korum(*args, &view, &snapshot::state(node, &view), &mut reply),
+        _ => korum::korum(*args, &view, &snapshot::state(node, &view), &mut reply),
     };
     match outcome {
         Outcome::Replied => {}
         Outcome::Propose(change) => propose(node, change, &mut reply).await,
+        Outcome::Reform => match node.cluster().reform().await {
+            Ok(reformed) => reply.verbatim("txt", korum::reformed(&reformed).as_bytes()),
+            Err(error @ ReformError::Refused(_)) => reply.error(&format!("ERR {error}")),
+            Err(error @ ReformError::Unfinished(_)) => reply.error(&format!("TRYAGAIN {error}")),
+        },
         Outcome::Meet { address, is_peer_port } => {
             match node.cluster().meet(address.to_string(), is_peer_port).await {
                 Ok(()) => reply.ok(),

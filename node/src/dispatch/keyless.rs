@@ -115,7 +115,7 @@ fn answer_container(
 fn replied(outcome: Outcome, reply: &mut ReplyWriter<'_>) {
     match outcome {
         Outcome::Replied => {}
-        Outcome::Propose(_) | Outcome::Meet { .. } => {
+        Outcome::Propose(_) | Outcome::Reform | Outcome::Meet { .. } => {
             reply.error("ERR this command has to be sent on its own")
         }
     }

@@ -43,6 +43,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_FACTOR: u32 = 3;
 /// Cutovers of one proposal: as many partitions are frozen together, for one commit.
 const CUTOVERS_MAX: usize = 64;
+/// Pause after a proposal, unless enough is ready for a full one: every map costs all nodes a millisecond or two.
+const CUTOVER_PAUSE: Duration = Duration::from_millis(25);
 /// How long a proposal may take.
 const PROPOSE_WAIT: Duration = Duration::from_secs(3);
 /// How long the last writes before a freeze may take to be acknowledged.
@@ -57,6 +59,8 @@ struct Rebalancer {
     planned: Epoch,
     missing: HashMap<PartitionId, Vec<Task>>,
     cutover: Option<JoinHandle<()>>,
+    /// When the last one was seen under way.
+    cutover_at: Tick,
     drop: Option<JoinHandle<()>>,
     silences: Silences,
     looked: Tick,
@@ -84,6 +88,7 @@ pub async fn run(node: Arc<Node>) {
         planned: Epoch(0),
         missing: HashMap::new(),
         cutover: None,
+        cutover_at: Tick::default(),
         drop: None,
         silences: Silences::default(),
         looked: Tick::default(),
@@ -278,9 +283,15 @@ impl Rebalancer {
         if ready.is_empty() {
             return false;
         }
+        let now = self.node.clock().now();
         if self.cutover.as_ref().is_some_and(|cutover| !cutover.is_finished()) {
+            self.cutover_at = now;
             return false;
         }
+        if ready.len() < CUTOVERS_MAX && now.since(self.cutover_at) < CUTOVER_PAUSE {
+            return true;
+        }
+        self.cutover_at = now;
         ready.truncate(CUTOVERS_MAX);
         let (node, membership_epoch) = (Arc::clone(&self.node), view.map.membership_epoch);
         self.cutover = Some(self.node.executor().spawn(async move {

@@ -36,5 +36,5 @@ command_ids! {
     ClusterShards, ClusterKeyslot, ClusterCountkeysinslot, ClusterGetkeysinslot, ClusterMeet,
     ClusterForget, ClusterLinks, ClusterCountFailureReports, ClusterReplicas, ClusterSlaves, ClusterHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
-    KorumWeight, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumHelp,
+    KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumHelp,
 }

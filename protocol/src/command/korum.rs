@@ -30,6 +30,8 @@ commands! {
         "Returns or sets the number of copies of every partition";
     KorumWeight "korum|weight" -3 [ADMIN NOSCRIPT STALE] [] "0.1.0" "O(1), the moves take longer"
         "Returns or sets the share of a node";
+    KorumReformQuorum "korum|reform-quorum" -2 [ADMIN NOSCRIPT LOADING STALE] [] "0.1.0" "O(N) with N nodes"
+        "Re-forms a quorum that is lost for good from the nodes that are left";
     KorumConsistency "korum|consistency" -2 [NOSCRIPT LOADING STALE] [] "0.1.0" "O(1)"
         "Returns or sets what a write waits for";
     KorumSafeToStop "korum|safe-to-stop" -3 [LOADING STALE] [] "0.1.0" "O(N) with N partitions"

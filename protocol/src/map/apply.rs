@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::view::NodeList;
 use super::{ClusterMap, LossPolicy, MapChange, NodeRecord, PartitionId, Refusal, Registration, View};
 use super::{Liveness, Membership};
-use crate::id::{Epoch, NodeId};
+use crate::id::{ClusterId, Epoch, NodeId};
 use crate::limits::REPLICATION_MAX;
 
 /// Least and most partitions of a cluster (PLACEMENT.md §1).
@@ -31,6 +31,9 @@ const SETTINGS_BYTES_MAX: usize = 1 << 20;
 pub const SETTING_LOSS_POLICY: &str = "loss-policy";
 /// The setting that bounds the load of nodes, in permille above the mean; 0 turns it off.
 pub const SETTING_BALANCE_PERMILLE: &str = "balance-permille";
+
+/// The setting that names the formation (16 hexadecimal digits) of a cluster whose quorum was re-formed.
+pub const SETTING_FORMATION: &str = "formation";
 
 /// What a change does, before its consequences for holders are drawn.
 pub(super) struct Edit {
@@ -146,6 +149,9 @@ fn set(view: &View, name: &str, value: Option<&str>) -> Result<Edit, Refusal> {
                 .ok_or_else(|| forbidden(format!("{name} must be a number in 0..={BALANCE_PERMILLE_MAX}")))?;
             membership = true;
         }
+        SETTING_FORMATION if value.and_then(parse_formation).is_none() => {
+            return Err(forbidden(format!("{name} must be 16 hexadecimal digits, not all of them 0")));
+        }
         _ => {}
     }
     match value {
@@ -157,6 +163,13 @@ fn set(view: &View, name: &str, value: Option<&str>) -> Result<Edit, Refusal> {
         return Err(forbidden(format!("all settings together may have {SETTINGS_BYTES_MAX} bytes")));
     }
     Ok(Edit::new(map, membership))
+}
+
+/// The formation that the text names.
+pub(super) fn parse_formation(text: &str) -> Option<ClusterId> {
+    let is_whole = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let number = u64::from_str_radix(text, 16).ok()?;
+    (is_whole && number != 0).then_some(ClusterId(number))
 }
 
 fn record(registration: &Registration, membership: Membership) -> NodeRecord {

@@ -59,6 +59,16 @@ pub struct ClusterMap {
     pub settings: BTreeMap<String, String>,
 }
 
+impl ClusterMap {
+    /// What its nodes call the cluster when they meet: `cluster_id`, until an operator re-forms a lost quorum. Then it
+    /// changes, so that nodes of the old quorum are strangers.
+    #[must_use]
+    pub fn formation(&self) -> ClusterId {
+        let named = self.settings.get(apply::SETTING_FORMATION);
+        named.and_then(|text| apply::parse_formation(text)).unwrap_or(self.cluster_id)
+    }
+}
+
 /// What happens to a partition whose holders are all gone.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug, Default)]
 pub enum LossPolicy {

@@ -218,6 +218,13 @@ pub enum ControlRequest {
         /// Peer addresses of its members as `host:port`, the sender's first; 1 to [`SEEDS_MAX`].
         seeds: Vec<String>,
     },
+    /// To any member, from one whose operator re-forms a lost quorum: how far have you come?
+    ReformAsk,
+    /// To a member that survives the loss of the quorum: from now on the cluster is this one.
+    ReformFollow {
+        /// What its nodes call it.
+        formation: ClusterId,
+    },
 }
 
 /// Most addresses in a [`ControlRequest::Meet`]: enough that some of them answer.
@@ -250,6 +257,13 @@ pub enum ControlReply {
     Noted,
     /// To [`ControlRequest::Meet`]: all stays as it was.
     CannotMeet(CannotMeet),
+    /// To [`ControlRequest::ReformAsk`].
+    ReformStanding {
+        /// Term and index of the last entry in its log.
+        last: Option<(u64, u64)>,
+        /// It may serve: there is a quorum.
+        is_leased: bool,
+    },
 }
 
 /// Why a node does not give up its cluster to join another.

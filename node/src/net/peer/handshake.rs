@@ -63,7 +63,8 @@ async fn answer(local: &LocalPeer, stream: TcpStream) -> Result<(PeerConnection,
     let welcome = Welcome {
         node: local.node,
         incarnation: local.incarnation(),
-        cluster_id: local.cluster_id(),
+        // A member is answered by the name that it knows.
+        cluster_id: hello.cluster_id.filter(|_| why.is_none()).or(local.cluster_id()),
         secret: local.secret.is_some(),
         nonce: nonce(),
         rejection: why,
@@ -93,18 +94,17 @@ async fn answer(local: &LocalPeer, stream: TcpStream) -> Result<(PeerConnection,
 }
 
 fn reject(local: &LocalPeer, hello: &Hello) -> Option<Rejection> {
-    let mine = local.cluster_id();
     if hello.secret != local.secret.is_some() {
         Some(Rejection::Secret)
     } else if hello.node == local.node {
         Some(Rejection::SameNode)
-    } else if mine.is_none() {
+    } else if local.cluster_id().is_none() {
         Some(Rejection::NotInCluster)
-    } else if hello.cluster_id.is_none() {
+    } else if let Some(cluster_id) = hello.cluster_id {
+        (!local.talks_to(cluster_id, hello.purpose)).then_some(Rejection::WrongCluster)
+    } else {
         // A stranger may ask to join, nothing else.
         (hello.purpose != Purpose::Control).then_some(Rejection::MembersOnly)
-    } else {
-        (hello.cluster_id != mine).then_some(Rejection::WrongCluster)
     }
 }
 

@@ -22,6 +22,7 @@ use korum_protocol::id::{ClusterId, Incarnation, NodeId};
 use korum_protocol::peer::frame::FrameError;
 use korum_protocol::peer::message::Rejection;
 use korum_protocol::peer::piece::PieceError;
+use tokio::sync::Notify;
 
 pub use backoff::Backoff;
 pub use connection::{Frame, FrameReader, FrameWriter};
@@ -42,6 +43,9 @@ pub struct LocalPeer {
     secret: Option<Bytes>,
     incarnation: AtomicU64,
     cluster_id: AtomicU64,
+    /// What the cluster was called before its quorum was re-formed, until that is agreed; 0 for nothing.
+    former: AtomicU64,
+    moved: Notify,
 }
 
 impl LocalPeer {
@@ -60,6 +64,8 @@ impl LocalPeer {
             secret,
             incarnation: AtomicU64::new(incarnation.0),
             cluster_id: AtomicU64::new(cluster_id.map_or(0, |id| id.0)),
+            former: AtomicU64::new(0),
+            moved: Notify::new(),
         }
     }
 
@@ -92,6 +98,43 @@ impl LocalPeer {
     /// It belongs to a cluster from now on.
     pub fn set_cluster_id(&self, cluster_id: ClusterId) {
         self.cluster_id.store(cluster_id.0, Ordering::Release);
+        self.moved.notify_waiters();
+    }
+
+    /// The cluster's quorum is re-formed under another name. Until [`Self::end_reform`], survivors that do not know it
+    /// yet may still ask and tell.
+    pub fn take_formation(&self, formation: ClusterId) {
+        if self.former.load(Ordering::Acquire) == 0 {
+            self.former.store(self.cluster_id.load(Ordering::Acquire), Ordering::Release);
+        }
+        self.set_cluster_id(formation);
+    }
+
+    /// All survivors know the cluster's new name.
+    pub fn end_reform(&self) {
+        if self.former.swap(0, Ordering::AcqRel) != 0 {
+            self.moved.notify_waiters();
+        }
+    }
+
+    /// May a member of the cluster of that name talk to this node?
+    #[must_use]
+    pub fn talks_to(&self, cluster_id: ClusterId, purpose: Purpose) -> bool {
+        let is_former = purpose == Purpose::Control && self.former.load(Ordering::Acquire) == cluster_id.0;
+        is_former || self.cluster_id() == Some(cluster_id)
+    }
+
+    /// Waits until it may not, though it could once. For ever, if it asks to join.
+    pub async fn until_silent(&self, cluster_id: Option<ClusterId>, purpose: Purpose) {
+        let Some(cluster_id) = cluster_id else { return std::future::pending().await };
+        loop {
+            let mut moved = std::pin::pin!(self.moved.notified());
+            moved.as_mut().enable();
+            if !self.talks_to(cluster_id, purpose) {
+                return;
+            }
+            moved.await;
+        }
     }
 }
 

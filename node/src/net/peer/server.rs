@@ -97,8 +97,15 @@ impl PeerServer {
             Purpose::Control => &self.handlers.control,
             Purpose::Replication | Purpose::Forward => return (self.handlers.data)(connection, purpose),
         };
-        if let Err(error) = serve_rpc(&mut connection, |peer, request| handler(peer, request)).await {
-            tracing::debug!(node = ?connection.peer.node, %error, "a peer connection broke");
+        let cluster_id = connection.peer.cluster_id;
+        tokio::select! {
+            biased;
+            () = self.local.until_silent(cluster_id, purpose) => {}
+            served = serve_rpc(&mut connection, |peer, request| handler(peer, request)) => {
+                if let Err(error) = served {
+                    tracing::debug!(node = ?connection.peer.node, %error, "a peer connection broke");
+                }
+            }
         }
         (self.handlers.on_peer)(&connection.peer, purpose, false);
         // A clean end is a hint too: a killed process closes its sockets in good order.

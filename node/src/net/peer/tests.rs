@@ -94,6 +94,29 @@ async fn strangers_are_told_why_they_may_not_talk() {
 }
 
 #[tokio::test]
+async fn a_re_formed_cluster_is_another_one_and_survivors_of_the_former_may_tell_and_ask_until_all_know() {
+    let (old, new) = (local(1, Some(9), Some("s")), local(2, Some(9), Some("s")));
+    new.take_formation(ClusterId(10));
+    let asks = |purpose| meet(&old, Arc::clone(&new), Some(NodeId(2)), purpose);
+    assert!(matches!(asks(Purpose::Raft).await.0, Err(DialError::WrongCluster)));
+    let (dialed, accepted) = asks(Purpose::Control).await;
+    assert!(dialed.is_ok());
+    let cluster_id = accepted.unwrap().0.peer.cluster_id;
+    assert_eq!(cluster_id, Some(ClusterId(9)));
+    let silent = tokio::spawn({
+        let new = Arc::clone(&new);
+        async move { new.until_silent(cluster_id, Purpose::Control).await }
+    });
+    tokio::task::yield_now().await;
+    assert!(!silent.is_finished());
+    new.end_reform();
+    tokio::time::timeout(SECOND, silent).await.unwrap().unwrap();
+    assert!(matches!(asks(Purpose::Control).await.0, Err(DialError::WrongCluster)));
+    old.set_cluster_id(ClusterId(10));
+    assert!(meet(&old, new, Some(NodeId(2)), Purpose::Raft).await.0.is_ok());
+}
+
+#[tokio::test]
 async fn an_acceptor_that_only_mirrors_proves_nothing() {
     let me = local(1, Some(9), Some("s"));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
