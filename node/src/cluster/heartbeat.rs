@@ -39,12 +39,16 @@ pub(super) async fn run(shared: Arc<Shared>) {
             Outcome::Again => continue,
             Outcome::Unheard => in_vain += 1,
         }
-        if in_vain >= LOST_AFTER && !shared.leads() {
+        if in_vain >= LOST_AFTER {
             in_vain = 0;
-            // Nodes that do not answer take long to ask, and Raft may know in the meantime.
+            // Nodes that do not answer take long to ask, and Raft may know in the meantime, or confirm that it is
+            // this node that leads. One that believes so and is never confirmed may have been replaced, even
+            // forgotten: it asks like everybody else.
             tokio::select! {
-                () = find_leader(&shared) => {}
+                biased;
                 changed = leader.changed() => if changed.is_err() { return },
+                () = is_confirmed(&shared) => {}
+                () = find_leader(&shared) => {}
             }
         }
         sleep(GAP).await;
@@ -110,7 +114,7 @@ async fn beat(shared: &Arc<Shared>) -> Outcome {
         }
         HeartbeatReply::NotConfirmed => {
             sleep(GAP).await;
-            Outcome::Heard
+            Outcome::Unheard
         }
         HeartbeatReply::MarkedDown { known } => {
             tracing::warn!(%incarnation, %known, "the cluster marked this run of the node down: it begins a new one");
@@ -125,6 +129,13 @@ async fn beat(shared: &Arc<Shared>) -> Outcome {
             stand(shared, Standing::Forgotten);
             Outcome::Heard
         }
+    }
+}
+
+/// Waits until a quorum has confirmed that this node leads.
+async fn is_confirmed(shared: &Shared) {
+    while !lock(&shared.leading).grants.is_confirmed(&shared.timing, shared.clock.now()) {
+        sleep(GAP).await;
     }
 }
 
