@@ -6,7 +6,7 @@
 pub mod clock;
 pub mod mistake;
 pub mod random;
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub mod simulated;
 pub mod transport;
 
