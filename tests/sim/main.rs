@@ -8,6 +8,7 @@
 //! `scripts/sim` builds this, with feature `sim`.
 
 #![deny(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a table for people")]
 
 mod chance;
 mod ending;
@@ -18,6 +19,7 @@ mod invariants;
 mod known;
 mod runner;
 mod scenario;
+mod stranger;
 mod workload;
 mod world;
 

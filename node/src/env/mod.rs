@@ -9,5 +9,6 @@ pub mod random;
 #[cfg(feature = "sim")]
 pub mod simulated;
 pub mod transport;
+pub mod witness;
 
 pub use clock::{Clock, Tick};

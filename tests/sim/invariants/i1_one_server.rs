@@ -1,4 +1,4 @@
-//! I1: at most one node serves a partition at any moment. I3: only with a lease, and only what its map gives it.
+//! I1: at most one node serves a partition at any moment.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,11 @@ pub fn check(world: &World) -> Result<(), String> {
         if member.look(world.now_us, |node| node.is_leased()) != Some(true) {
             continue;
         }
-        let view = node.view();
         for partition in 0..node.store().len() as PartitionId {
             let serves =
                 node.store().lock(partition).as_primary().is_some_and(|primary| primary.frozen.is_none());
             if !serves {
                 continue;
-            }
-            if view.row(partition).primary != Some(node.id()) {
-                return Err(format!("I3: {} serves partition {partition}, not its own", member.host.name));
             }
             if let Some(other) = servers.insert(partition, number) {
                 let other = &world.members[other].host.name;

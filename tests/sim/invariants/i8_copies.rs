@@ -1,4 +1,4 @@
-//! I8: a node that has not caught up is never read from and never counted. I7: a holder has not dropped its copy.
+//! I8: a node that has not caught up is never read from and never counted.
 //!
 //! Both are about the roles of copies: whoever the node's own map calls a holder has a whole copy, and nobody else
 //! is treated as one.
