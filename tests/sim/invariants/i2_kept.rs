@@ -20,7 +20,13 @@ pub struct Kept {
 
 impl Kept {
     /// `newest`: the newest map that was agreed.
-    pub fn check(&mut self, world: &World, newest: &View, answers: &[Answered]) -> Result<(), String> {
+    pub fn check(
+        &mut self,
+        world: &World,
+        newest: &View,
+        answers: &[Answered],
+        looks_at_all: bool,
+    ) -> Result<(), String> {
         for Answered { partition, position, .. } in answers {
             let last = self.answered.entry((*partition, position.era)).or_default();
             *last = position.sequence.max(*last);
@@ -36,7 +42,9 @@ impl Kept {
                 continue;
             }
             for (&(partition, era), &sequence) in &self.answered {
-                if !newest.row(partition).holders.contains(&node.id()) {
+                // What was answered a moment ago, and from time to time the rest.
+                let is_due = looks_at_all || answers.iter().any(|answer| answer.partition == partition);
+                if !is_due || !newest.row(partition).holders.contains(&node.id()) {
                     continue;
                 }
                 let answered = Position { era, sequence };

@@ -12,7 +12,7 @@
 //! | I5 | the table of each new map |
 //! | I6 | the replica sets before and after each change; whom primaries send to |
 //! | I7 | the holders before and after each change |
-//! | I8 | roles |
+//! | I8 | roles, and whether a copy was ever whole |
 //! | I9 | what waits on links |
 //! | I10 | a panic anywhere ends the run |
 //! | I11 | the bytes of copies at the same position |
@@ -46,6 +46,7 @@ pub struct Watch {
     steps: u64,
     agreed: agreed::Agreed,
     kept: i2_kept::Kept,
+    whole: i8_copies::Whole,
     contents: i11_bytes::Contents,
 }
 
@@ -64,18 +65,19 @@ impl Watch {
         }
         self.agreed.check(world)?;
         i1_one_server::check(world)?;
+        self.whole.check(world)?;
         let answers = take_answers();
         i3_leases::check_answers(&answers)?;
-        if self.steps.is_multiple_of(ROLE_STEPS) || !answers.is_empty() {
+        let looks_at_all = self.steps.is_multiple_of(ROLE_STEPS);
+        if looks_at_all || !answers.is_empty() {
             let cluster = world.nodes().next().map(|(_, _, node)| node.view().map.cluster_id.0);
             if let Some(newest) = cluster.and_then(|cluster| self.agreed.newest(cluster)) {
-                self.kept.check(world, newest, &answers)?;
+                self.kept.check(world, newest, &answers, looks_at_all)?;
             }
         }
-        if self.steps.is_multiple_of(ROLE_STEPS) {
+        if looks_at_all {
             i3_leases::check_roles(world)?;
             i6_moves::check_streams(world)?;
-            i8_copies::check(world)?;
             i9_bounds::check(world)?;
         }
         if self.steps.is_multiple_of(CONTENT_STEPS) {
