@@ -17,6 +17,7 @@ mod faults;
 mod history;
 mod invariants;
 mod known;
+mod library;
 mod runner;
 mod scenario;
 mod stranger;
