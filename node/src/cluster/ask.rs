@@ -101,20 +101,19 @@ async fn exchange(
     decode(&reply).map_err(|error| RpcError::Broken(crate::net::peer::PeerError::Protocol(error.to_string())))
 }
 
-/// Asks the nodes of the map, and the seeds, who leads; stops at the first that knows.
+/// Asks the nodes of the map, and the seeds, who leads, until one is found that says so of itself. Whom others name may
+/// have been replaced, and would keep this node away from the one that leads.
 pub(super) async fn find_leader(shared: &Shared) {
     let instead_of = *shared.consensus.leader().borrow();
     let nodes: Vec<NodeId> =
         shared.view().map(|view| view.map.nodes.keys().copied().collect()).unwrap_or_default();
     let others = nodes.into_iter().filter(|node| *node != shared.me());
     for (node, address) in others.filter_map(|node| Some((node, shared.rpc.address_of(node)?))) {
-        if let Ok(ControlReply::NotLeader(hint)) =
-            exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await
-            && let Some(leader) = hint.leader.filter(|leader| *leader != shared.me())
-            // A leader does not tell its own address: it is the one that was asked.
-            && let Some(address) = hint.address.or((leader == node).then_some(address))
-        {
-            return *lock(&shared.hint) = Some(Hint { leader, address, instead_of });
+        if let Some((leader, address)) = who_leads(shared, node, address).await {
+            let says_so = |named: Option<(NodeId, String)>| named.is_some_and(|(named, _)| named == leader);
+            if leader == node || says_so(who_leads(shared, leader, address.clone()).await) {
+                return *lock(&shared.hint) = Some(Hint { leader, address, instead_of });
+            }
         }
         if *shared.consensus.leader().borrow() != instead_of {
             return;
@@ -129,6 +128,15 @@ pub(super) async fn find_leader(shared: &Shared) {
             shared.rpc.learn(connection.peer.node, &seed);
         }
     }
+}
+
+/// Whom a node names as the leader, and where that is reached. It names itself only while a quorum confirms it.
+async fn who_leads(shared: &Shared, node: NodeId, address: String) -> Option<(NodeId, String)> {
+    let reply = exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await;
+    let Ok(ControlReply::NotLeader(hint)) = reply else { return None };
+    let leader = hint.leader.filter(|leader| *leader != shared.me())?;
+    // A leader does not tell its own address: it is the one that was asked.
+    Some((leader, hint.address.or((leader == node).then_some(address))?))
 }
 
 /// Proposes a change to whoever leads.
