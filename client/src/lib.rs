@@ -50,6 +50,7 @@ mod target;
 #[cfg(test)]
 mod testing;
 mod topology;
+mod transport;
 
 pub use builder::ClientBuilder;
 pub use client::{Client, Pipeline};
@@ -58,3 +59,5 @@ pub use error::{AttemptError, Error, ServerError};
 pub use korum_protocol::id::Epoch;
 pub use korum_protocol::resp::decode::Reply;
 pub use reply::FromReply;
+#[cfg(feature = "sim")]
+pub use transport::simulated;

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 use tokio::runtime::Builder;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -30,7 +30,7 @@ pub fn worker_number() -> usize {
 ///
 /// # Errors
 /// When it panicked, or the runtime ends.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, tokio::task::JoinError> {
@@ -41,7 +41,7 @@ pub async fn blocking<T: Send + 'static>(
 ///
 /// # Errors
 /// Never.
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub async fn blocking<T>(work: impl FnOnce() -> T) -> Result<T, tokio::task::JoinError> {
     Ok(work())
 }
@@ -58,7 +58,7 @@ impl Executor {
     ///
     /// # Errors
     /// When the system gives no thread or no poller.
-    #[cfg(not(korum_sim))]
+    #[cfg(not(feature = "sim"))]
     pub fn start(count: usize) -> io::Result<Arc<Self>> {
         let (stop, _) = watch::channel(false);
         let mut workers = Vec::with_capacity(count.max(1));
@@ -80,7 +80,7 @@ impl Executor {
     ///
     /// # Errors
     /// Never.
-    #[cfg(korum_sim)]
+    #[cfg(feature = "sim")]
     pub fn start(_: usize) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             workers: vec![Handle::current()],

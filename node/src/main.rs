@@ -7,6 +7,9 @@ use korum_node::config::{Action, Config};
 use korum_node::env::Clock;
 use korum_node::server;
 
+#[cfg(feature = "sim")]
+compile_error!("feature `sim` takes network, clock and disk away: it is for scripts/sim only");
+
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -269,13 +269,13 @@ enum Stop {
 }
 
 /// The signals that ask a process to end. Taken once: afterwards they end nothing by themselves.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 impl Signals {
     fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
@@ -294,10 +294,10 @@ impl Signals {
 }
 
 /// A simulation uses [`Node::shutdown`].
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 struct Signals;
 
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 impl Signals {
     fn new() -> io::Result<Self> {
         Ok(Self)

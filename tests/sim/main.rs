@@ -5,39 +5,25 @@
 //! Next: `scenario` makes a run of a seed, `world` steps the hosts, `faults` breaks them, `workload` writes and reads,
 //! `invariants` looks inside after every step, `ending` demands that everything heals.
 //!
-//! `scripts/sim` builds this with `--cfg korum_sim`; without it there is nothing here.
+//! `scripts/sim` builds this, with feature `sim`.
 
 #![deny(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a table for people")]
 
-#[cfg(korum_sim)]
 mod chance;
-#[cfg(korum_sim)]
 mod ending;
-#[cfg(korum_sim)]
 mod errands;
-#[cfg(korum_sim)]
 mod faults;
-#[cfg(korum_sim)]
 mod history;
-#[cfg(korum_sim)]
 mod invariants;
-#[cfg(korum_sim)]
 mod known;
-#[cfg(korum_sim)]
+mod library;
 mod runner;
-#[cfg(korum_sim)]
 mod scenario;
-#[cfg(korum_sim)]
+mod stranger;
 mod workload;
-#[cfg(korum_sim)]
 mod world;
 
-#[cfg(korum_sim)]
 fn main() -> std::process::ExitCode {
     runner::main()
-}
-
-#[cfg(not(korum_sim))]
-fn main() {
-    eprintln!("nothing to do without --cfg korum_sim: scripts/sim builds and runs the simulation");
 }

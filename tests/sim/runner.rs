@@ -5,12 +5,12 @@
 //!
 //! A process a seed: so that nothing of one run, not even a counter inside a library, is left for the next.
 
-use std::cell::RefCell;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use korum_node::env::mistake::{self, MISTAKES, Mistake};
 
+use crate::invariants::i10_input;
 use crate::known::KNOWN;
 use crate::scenario;
 use crate::world::log;
@@ -19,18 +19,6 @@ use crate::world::log;
 const SEED_WAIT: Duration = Duration::from_secs(300);
 
 const USAGE: &str = "scripts/sim [--seeds N] [--seed FIRST] [--jobs N] [--known] [--twice] [--verbose] [--mistake NAME] [--mistakes]";
-
-thread_local! {
-    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
-}
-
-/// What a panic said, if there was one.
-///
-/// # Errors
-/// There was one.
-pub fn panicked() -> Result<(), String> {
-    PANIC.with(|panic| panic.borrow().clone().map_or(Ok(()), |text| Err(format!("I10: {text}"))))
-}
 
 struct Options {
     first: u64,
@@ -113,9 +101,10 @@ pub fn main() -> ExitCode {
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Every mistake, until a seed has caught it.
+/// Every mistake, until a seed has caught it: a table.
 fn prove(options: &Options) -> ExitCode {
     let mut missed = 0;
+    println!("{:<20} {:>5}  what caught it", "mistake", "seeds");
     for &mistake in MISTAKES {
         let mut caught = None;
         let mut tried = 0;
@@ -127,15 +116,19 @@ fn prove(options: &Options) -> ExitCode {
             caught = runs.into_iter().filter(|run| run.failed).min_by_key(|run| run.seed);
             tried += more;
         }
+        let name = format!("{mistake:?}");
         match caught {
-            Some(run) => eprintln!("{mistake:?}: caught by {}", run.text),
+            Some(run) => {
+                let what: String = run.text.lines().next().unwrap_or_default().chars().take(150).collect();
+                println!("{name:<20} {:>5}  {what}", run.seed + 1 - options.first);
+            }
             None => {
-                eprintln!("{mistake:?}: NOT CAUGHT by {tried} seeds");
+                println!("{name:<20} {:>5}  NOT CAUGHT", format!(">{tried}"));
                 missed += 1;
             }
         }
     }
-    eprintln!("{} mistakes, {missed} not caught", MISTAKES.len());
+    println!("{} mistakes, {missed} not caught", MISTAKES.len());
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -149,8 +142,7 @@ fn one(options: &Options) -> ExitCode {
         if std::env::var_os("RUST_BACKTRACE").is_some() {
             eprintln!("{text}\n{}", std::backtrace::Backtrace::force_capture());
         }
-        // A second one is a consequence of the first.
-        let _ = PANIC.try_with(|first| first.borrow_mut().get_or_insert(text).len());
+        i10_input::note(text);
     }));
     let seed = options.first;
     // A fresh thread: whatever a thread keeps to make hash maps differ begins with the seed, and not with what this
@@ -159,7 +151,7 @@ fn one(options: &Options) -> ExitCode {
     let run = std::thread::Builder::new().spawn(move || {
         mistake::make(mistake);
         let result = std::panic::catch_unwind(|| scenario::run(seed));
-        result.unwrap_or_else(|_| Err(panicked().err().unwrap_or_default()))
+        result.unwrap_or_else(|_| Err(i10_input::check().err().unwrap_or_default()))
     });
     let result = run.expect("a thread").join().unwrap_or_else(|_| Err("the world panicked".to_owned()));
     match result {

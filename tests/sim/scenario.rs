@@ -15,7 +15,7 @@ use crate::workload::{self, orders};
 use crate::world::host::Host;
 use crate::world::member::{self, CLIENT_PORT, CLUSTER_PORT, Member};
 use crate::world::{World, client_ip, node_ip};
-use crate::{chance, ending, runner};
+use crate::{chance, ending, library, stranger};
 
 /// Longest time for a cluster to form.
 const FORM_MS: u64 = 30_000;
@@ -154,7 +154,6 @@ impl Run {
     fn step(&mut self) -> Result<(), String> {
         self.world.step();
         self.watch.look(&self.world)?;
-        runner::panicked()?;
         if !self.plan.is_wild && self.lost() > 0 {
             return Err("partitions were lost although fewer nodes broke than there are copies".to_owned());
         }
@@ -251,9 +250,16 @@ impl Run {
         for number in 0..self.plan.clients {
             let mut host = Host::new(format!("client{number}"), client_ip(number), 1);
             let seed = self.chance.random();
-            host.boot(workload::run(number, seed));
+            if number % 3 == 2 {
+                host.boot(library::run(number, seed));
+            } else {
+                host.boot(workload::run(number, seed));
+            }
             self.world.clients.push(host);
         }
+        let mut host = Host::new("stranger".into(), client_ip(101), 1);
+        host.boot(stranger::run(self.chance.random()));
+        self.world.clients.push(host);
         Ok(())
     }
 

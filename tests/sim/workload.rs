@@ -147,10 +147,12 @@ struct Client {
     written: u64,
 }
 
-struct Call {
-    key: String,
-    command: Command,
-    place: usize,
+/// A call under way.
+pub struct Call {
+    pub key: String,
+    pub command: Command,
+    /// Its place in the key's history.
+    pub place: usize,
 }
 
 impl Client {
@@ -171,7 +173,7 @@ impl Client {
         let mut calls: Vec<Call> = Vec::new();
         let mut bytes = BytesMut::new();
         for _ in 0..count {
-            let (key, command) = self.choose();
+            let (key, command) = choose(&mut self.chance, self.number, &mut self.written);
             encode_request(&words(&key, &command), &mut bytes);
             let place = history::call(self.number, &key, command.clone());
             calls.push(Call { key, command, place });
@@ -225,46 +227,47 @@ impl Client {
         }
         history::outcome(&call.key, call.place, None);
     }
+}
 
-    fn choose(&mut self) -> (String, Command) {
-        let keys = orders(|orders| orders.keys);
-        let number = self.chance.random_range(0..keys);
-        self.written += 1;
-        let value = format!("{}-{}", self.number, self.written);
-        let dice = self.chance.random_range(0..100);
-        // The kind of a key follows from its number.
-        let command = match number % 4 {
-            0 => match dice {
-                0..40 => Command::Get,
-                40..80 => Command::Incr,
-                80..90 => Command::Del,
-                _ => Command::GetDel,
-            },
-            1 => match dice {
-                0..45 => Command::Get,
-                45..85 => Command::Append(value.as_bytes().into()),
-                _ => Command::Del,
-            },
-            2 => match dice {
-                0..40 => Command::Get,
-                40..80 => {
-                    let expire = Duration::from_millis(self.chance.random_range(100..3000));
-                    set(&value, Condition::Always, false, Some(expire))
-                }
-                80..90 => Command::Expire(Duration::from_millis(self.chance.random_range(100..3000))),
-                _ => set(&value, Condition::Missing, false, None),
-            },
-            _ => match dice {
-                0..45 => Command::Get,
-                45..70 => set(&value, Condition::Always, false, None),
-                70..80 => set(&value, Condition::Missing, false, None),
-                80..90 => set(&value, Condition::Existing, true, None),
-                90..95 => Command::GetDel,
-                _ => Command::Del,
-            },
-        };
-        (key(number), command)
-    }
+/// A command by chance, for `client`; `written` counts what it writes, so that no two values are the same.
+pub fn choose(chance: &mut SmallRng, client: usize, written: &mut u64) -> (String, Command) {
+    let keys = orders(|orders| orders.keys);
+    let number = chance.random_range(0..keys);
+    *written += 1;
+    let value = format!("{client}-{written}");
+    let dice = chance.random_range(0..100);
+    // The kind of a key follows from its number.
+    let command = match number % 4 {
+        0 => match dice {
+            0..40 => Command::Get,
+            40..80 => Command::Incr,
+            80..90 => Command::Del,
+            _ => Command::GetDel,
+        },
+        1 => match dice {
+            0..45 => Command::Get,
+            45..85 => Command::Append(value.as_bytes().into()),
+            _ => Command::Del,
+        },
+        2 => match dice {
+            0..40 => Command::Get,
+            40..80 => {
+                let expire = Duration::from_millis(chance.random_range(100..3000));
+                set(&value, Condition::Always, false, Some(expire))
+            }
+            80..90 => Command::Expire(Duration::from_millis(chance.random_range(100..3000))),
+            _ => set(&value, Condition::Missing, false, None),
+        },
+        _ => match dice {
+            0..45 => Command::Get,
+            45..70 => set(&value, Condition::Always, false, None),
+            70..80 => set(&value, Condition::Missing, false, None),
+            80..90 => set(&value, Condition::Existing, true, None),
+            90..95 => Command::GetDel,
+            _ => Command::Del,
+        },
+    };
+    (key(number), command)
 }
 
 /// The name of a key.
@@ -302,7 +305,7 @@ fn set(value: &str, condition: Condition, get: bool, expire: Option<Duration>) -
 }
 
 /// A command as it is sent.
-fn words(key: &str, command: &Command) -> Vec<Vec<u8>> {
+pub fn words(key: &str, command: &Command) -> Vec<Vec<u8>> {
     let mut words: Vec<Vec<u8>> = Vec::new();
     let mut say = |word: &[u8]| words.push(word.to_vec());
     let milliseconds = |time: &Duration| time.as_millis().to_string().into_bytes();
@@ -352,7 +355,7 @@ fn words(key: &str, command: &Command) -> Vec<Vec<u8>> {
 }
 
 /// Records what an answer says; gives the address if it says that another node is to be asked.
-fn take_in(call: &Call, answer: &Answer) -> Option<String> {
+pub fn take_in(call: &Call, answer: &Answer) -> Option<String> {
     let reply = match answer {
         Answer::Simple(text) if text == "OK" => Reply::Ok,
         Answer::Null => Reply::Nil,

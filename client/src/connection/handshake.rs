@@ -8,11 +8,11 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use korum_protocol::resp::decode::{Reply, ReplyDecoder, encode_request};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::LinkSettings;
 use crate::error::{AttemptError, ServerError};
+use crate::transport::TcpStream;
 
 /// An open connection and what was read beyond the handshake.
 pub(super) struct Opened {

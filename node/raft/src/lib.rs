@@ -3,7 +3,7 @@
 //! For: proposing changes, and hearing of every one that was agreed.
 //! Not here: when to propose what (`membership`, `liveness`, `rebalance`).
 //! Next: `consensus` is the facade; `start` puts the parts together; then openraft's seams:
-//! `log_store` (`journal`, `record`, `writer`, `log_file`, `vote_file`, `whole_files`, `files`), `state_machine` (`snapshot`), `network` (`message`).
+//! `log_store` (`journal`, `record`, `writer`, `log_file`, `vote_file`, `whole_files`, `in_turn`, `files`), `state_machine` (`snapshot`), `network` (`message`).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,6 +15,7 @@ use korum_protocol::map::Refusal;
 
 mod consensus;
 mod files;
+mod in_turn;
 mod journal;
 mod log_file;
 mod log_store;
@@ -22,7 +23,7 @@ mod membership;
 mod message;
 mod network;
 mod record;
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub mod simulated;
 mod snapshot;
 mod start;

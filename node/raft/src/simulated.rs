@@ -1,12 +1,15 @@
-//! What stands in a simulation's world in place of the system's disk and chance; built with `--cfg korum_sim` only.
+//! What stands in a simulation's world in place of the system's disk and chance; built with feature `sim` only.
 //!
-//! For: slow disks, records that a power cut tears, election timeouts that follow from a seed.
+//! For: slow disks, records that a power cut tears, election timeouts that follow from a seed; and the agreed maps,
+//! for those who watch.
 //! Not here: when that happens (`tests/sim`).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 use std::time::Duration;
 
+use korum_protocol::map::{MapChange, View};
 use openraft::async_runtime::TokioOneShotSender;
 use openraft::{AsyncRuntime, OptionalSend, TokioInstant, TokioRuntime};
 
@@ -40,6 +43,32 @@ pub fn disk() -> Disk {
 /// Makes it the turn of a host with this disk.
 pub fn set_disk(disk: Disk) {
     DISK.set(disk);
+}
+
+/// A change that some node applied.
+#[derive(Debug)]
+pub struct Applied {
+    /// What it was applied to; nothing, if it created the cluster.
+    pub before: Option<Arc<View>>,
+    /// The change.
+    pub change: MapChange,
+    /// What it made.
+    pub after: Arc<View>,
+}
+
+thread_local! {
+    static APPLIED: RefCell<Vec<Applied>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A node has applied a change.
+pub(super) fn applied(before: Option<Arc<View>>, change: MapChange, after: Arc<View>) {
+    APPLIED.with_borrow_mut(|all| all.push(Applied { before, change, after }));
+}
+
+/// What was applied since the last call, in order; the same change once for every node.
+#[must_use]
+pub fn take_applied() -> Vec<Applied> {
+    APPLIED.take()
 }
 
 /// tokio, but for chance.

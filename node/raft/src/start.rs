@@ -63,7 +63,7 @@ pub struct Running {
 }
 
 /// Starts Raft on a new thread.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::Result<Running> {
     let (started, wait) = oneshot::channel();
     let name = "korum-raft".to_owned();
@@ -72,7 +72,7 @@ pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::R
 }
 
 /// Starts Raft on the present runtime: in a simulation one thread runs everything.
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::Result<Running> {
     let (started, wait) = oneshot::channel();
     let (has_stopped, stopped) = watch::channel(false);
@@ -84,7 +84,7 @@ pub async fn start(options: Options, transport: Arc<dyn RaftTransport>) -> io::R
 }
 
 /// The thread's whole life.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 fn live(options: Options, transport: Arc<dyn RaftTransport>, started: oneshot::Sender<io::Result<Running>>) {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,

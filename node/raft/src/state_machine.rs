@@ -66,13 +66,15 @@ impl StateMachine {
                 Ok(self.epoch())
             }
             EntryPayload::Normal(change) => {
-                let view = self.views.borrow().clone();
-                let next = match view {
+                let before = self.views.borrow().clone();
+                let next = Arc::new(match &before {
                     None => View::create(&change)?,
                     Some(view) => view.apply(&change)?,
-                };
+                });
                 let epoch = next.map.epoch;
-                self.views.send_replace(Some(Arc::new(next)));
+                #[cfg(feature = "sim")]
+                super::simulated::applied(before, change, Arc::clone(&next));
+                self.views.send_replace(Some(next));
                 Ok(epoch)
             }
         }

@@ -13,9 +13,9 @@ use korum_protocol::map::{MapChange, Refusal};
 pub type Response = Result<Epoch, Refusal>;
 
 /// Where openraft runs.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 pub type Runtime = openraft::TokioRuntime;
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub use super::simulated::Runtime;
 
 openraft::declare_raft_types!(

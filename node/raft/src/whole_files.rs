@@ -8,17 +8,15 @@ use std::io;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, OnceLock};
 
-#[cfg(not(korum_sim))]
-use tokio::sync::mpsc;
 use tokio::sync::oneshot;
 
 use super::files::{Directory, SNAPSHOT};
+use super::in_turn::{InTurn, Thread};
 use super::log_file::LogFile;
 use super::types::LogId;
 
 /// Files that may wait: hardly ever more than a snapshot that is built, one that is installed, and a log. Whoever
 /// hands over one more waits.
-#[cfg(not(korum_sim))]
 pub const FILES_MAX: usize = 4;
 
 /// A file to write.
@@ -70,82 +68,13 @@ impl Intact {
     }
 }
 
-/// The thread, to wait for.
-#[cfg(not(korum_sim))]
-pub type Thread = std::thread::JoinHandle<()>;
-/// In a simulation whoever hands a file over writes it.
-#[cfg(korum_sim)]
-pub type Thread = ();
-
-/// The way to the thread, which ends when the last of these is dropped.
-#[cfg(not(korum_sim))]
-#[derive(Clone)]
-pub struct Files(mpsc::Sender<WholeFile>);
-
-#[cfg(not(korum_sim))]
-impl Files {
-    /// Hands a file over.
-    ///
-    /// # Errors
-    /// When the thread has ended.
-    pub async fn write(&self, file: WholeFile) -> Result<(), Ended> {
-        self.0.send(file).await.map_err(|_| Ended)
-    }
-
-    /// The same, on a thread that may block.
-    ///
-    /// # Errors
-    /// When the thread has ended.
-    pub fn write_blocking(&self, file: WholeFile) -> Result<(), Ended> {
-        self.0.blocking_send(file).map_err(|_| Ended)
-    }
-}
-
-/// Nobody writes files any more.
-pub struct Ended;
+/// The way to the thread.
+pub type Files = InTurn<WholeFile>;
 
 /// Starts the thread. `snapshot_at` is where the snapshot on disk stands.
-#[cfg(not(korum_sim))]
 pub fn start(intact: Intact, snapshot_at: Option<LogId>) -> io::Result<(Files, Thread)> {
-    let (files, mut queue) = mpsc::channel(FILES_MAX);
     let mut keeper = Keeper { intact, snapshot_at };
-    let thread = std::thread::Builder::new().name("korum-raft-files".to_owned()).spawn(move || {
-        while let Some(file) = queue.blocking_recv() {
-            keeper.write(file);
-        }
-    })?;
-    Ok((Files(files), thread))
-}
-
-/// The way to the files.
-#[cfg(korum_sim)]
-#[derive(Clone)]
-pub struct Files(Arc<std::sync::Mutex<Keeper>>);
-
-#[cfg(korum_sim)]
-impl Files {
-    /// Writes a file.
-    ///
-    /// # Errors
-    /// Never.
-    pub async fn write(&self, file: WholeFile) -> Result<(), Ended> {
-        self.write_blocking(file)
-    }
-
-    /// Writes a file.
-    ///
-    /// # Errors
-    /// Never.
-    pub fn write_blocking(&self, file: WholeFile) -> Result<(), Ended> {
-        self.0.lock().map_err(|_| Ended)?.write(file);
-        Ok(())
-    }
-}
-
-/// Nothing is started.
-#[cfg(korum_sim)]
-pub fn start(intact: Intact, snapshot_at: Option<LogId>) -> io::Result<(Files, Thread)> {
-    Ok((Files(Arc::new(std::sync::Mutex::new(Keeper { intact, snapshot_at }))), ()))
+    Files::start("korum-raft-files", FILES_MAX, move |file| keeper.write(file))
 }
 
 struct Keeper {

@@ -11,6 +11,7 @@ use openraft::storage::LogFlushed;
 use tokio::sync::{mpsc, oneshot};
 
 use super::files::Directory;
+use super::in_turn;
 use super::log_file::LogFile;
 use super::types::{LogId, TypeConfig, Vote};
 use super::vote_file::VoteFile;
@@ -40,10 +41,10 @@ pub enum Job {
 }
 
 /// The threads, to wait for: the one that ends last.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 pub type Thread = std::thread::JoinHandle<()>;
 /// The task in the threads' place.
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub type Thread = tokio::task::JoinHandle<()>;
 
 /// The way to the threads. They end when the last of these is dropped.
@@ -84,7 +85,7 @@ impl Writer {
     /// Writes a snapshot; durable on return.
     pub async fn save_snapshot(&self, at: Option<LogId>, bytes: Vec<u8>) -> io::Result<()> {
         let (done, wait) = oneshot::channel();
-        self.files.write(WholeFile::Snapshot { at, bytes, done }).await.map_err(|_| stopped())?;
+        self.files.give(WholeFile::Snapshot { at, bytes, done }).await.map_err(|_| stopped())?;
         wait.await.unwrap_or_else(|_| Err(stopped()))
     }
 }
@@ -93,8 +94,8 @@ fn stopped() -> io::Error {
     io::Error::other("the Raft log's writer has stopped")
 }
 
-#[cfg(not(korum_sim))]
-fn begin(disk: Disk, queue: mpsc::Receiver<Job>, files: whole_files::Thread) -> io::Result<Thread> {
+#[cfg(not(feature = "sim"))]
+fn begin(disk: Disk, queue: mpsc::Receiver<Job>, files: in_turn::Thread) -> io::Result<Thread> {
     std::thread::Builder::new().name("korum-raft-disk".into()).spawn(move || {
         run(disk, queue);
         if files.join().is_err() {
@@ -103,14 +104,14 @@ fn begin(disk: Disk, queue: mpsc::Receiver<Job>, files: whole_files::Thread) -> 
     })
 }
 
-#[cfg(korum_sim)]
-fn begin(disk: Disk, queue: mpsc::Receiver<Job>, _files: whole_files::Thread) -> io::Result<Thread> {
+#[cfg(feature = "sim")]
+fn begin(disk: Disk, queue: mpsc::Receiver<Job>, _files: in_turn::Thread) -> io::Result<Thread> {
     Ok(tokio::spawn(run_simulated(disk, queue)))
 }
 
 /// Writes after the time that the simulated disk takes. A node that is killed before that has not written,
 /// or, when its disk says so, has written part of the first record.
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 async fn run_simulated(disk: Disk, mut queue: mpsc::Receiver<Job>) {
     struct Unwritten(Disk, Vec<Job>);
 
@@ -135,7 +136,7 @@ async fn run_simulated(disk: Disk, mut queue: mpsc::Receiver<Job>) {
     }
 }
 
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 fn run(mut disk: Disk, mut queue: mpsc::Receiver<Job>) {
     let mut jobs = Vec::with_capacity(DRAIN_MAX);
     while queue.blocking_recv_many(&mut jobs, DRAIN_MAX) > 0 {
@@ -181,7 +182,7 @@ impl Disk {
                 self.await_new_log();
                 let (send, made) = sync_channel(1);
                 // A send fails when the other thread has ended, which it does not before this one.
-                if self.files.write_blocking(WholeFile::Log { records, made: send }).is_ok() {
+                if self.files.give_blocking(WholeFile::Log { records, made: send }).is_ok() {
                     self.new_log = Some(NewLog { made, since: vec![] });
                 }
             }

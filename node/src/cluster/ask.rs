@@ -106,7 +106,8 @@ pub(super) async fn exchange(
     decode(&reply).map_err(|error| RpcError::Broken(crate::net::peer::PeerError::Protocol(error.to_string())))
 }
 
-/// Asks the nodes of the map, and the seeds, who leads; stops at the first that knows.
+/// Asks the nodes of the map, and the seeds, who leads, until one is found that says so of itself. Whom others name may
+/// have been replaced, and would keep this node away from the one that leads.
 pub(super) async fn find_leader(shared: &Shared) {
     let instead_of = *shared.consensus.leader().borrow();
     let mut is_refused = false;
@@ -114,15 +115,19 @@ pub(super) async fn find_leader(shared: &Shared) {
         shared.view().map(|view| view.map.nodes.keys().copied().collect()).unwrap_or_default();
     let others = nodes.into_iter().filter(|node| *node != shared.me());
     for (node, address) in others.filter_map(|node| Some((node, shared.rpc.address_of(node)?))) {
-        let answer = exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await;
-        is_refused |= matches!(answer, Err(RpcError::Dial { source: DialError::WrongCluster, .. }));
-        if let Ok(ControlReply::NotLeader(hint)) = answer
-            && let Some(leader) = hint.leader.filter(|leader| *leader != shared.me())
-            // A leader does not tell its own address: it is the one that was asked.
-            && let Some(address) = hint.address.or((leader == node).then_some(address))
-        {
-            shared.refused.store(0, Ordering::Relaxed);
-            return *lock(&shared.hint) = Some(Hint { leader, address, instead_of });
+        match who_leads(shared, node, address).await {
+            Asked::Named(leader, address) => {
+                let says_so = async || match who_leads(shared, leader, address.clone()).await {
+                    Asked::Named(named, _) => named == leader,
+                    Asked::Nothing | Asked::OtherCluster => false,
+                };
+                if leader == node || says_so().await {
+                    shared.refused.store(0, Ordering::Relaxed);
+                    return *lock(&shared.hint) = Some(Hint { leader, address, instead_of });
+                }
+            }
+            Asked::OtherCluster => is_refused = true,
+            Asked::Nothing => {}
         }
         if *shared.consensus.leader().borrow() != instead_of {
             return;
@@ -141,6 +146,31 @@ pub(super) async fn find_leader(shared: &Shared) {
         {
             shared.rpc.learn(connection.peer.node, &seed);
         }
+    }
+}
+
+/// What a node says when it is asked who leads.
+enum Asked {
+    /// This one, which is reached there.
+    Named(NodeId, String),
+    /// Nothing that helps.
+    Nothing,
+    /// It belongs to another cluster.
+    OtherCluster,
+}
+
+/// Whom a node names as the leader. It names itself only while a quorum confirms it.
+async fn who_leads(shared: &Shared, node: NodeId, address: String) -> Asked {
+    let hint = match exchange(shared, node, &address, ControlRequest::WhoLeads, WHO_LEADS).await {
+        Ok(ControlReply::NotLeader(hint)) => hint,
+        Err(RpcError::Dial { source: DialError::WrongCluster, .. }) => return Asked::OtherCluster,
+        _ => return Asked::Nothing,
+    };
+    let Some(leader) = hint.leader.filter(|leader| *leader != shared.me()) else { return Asked::Nothing };
+    // A leader does not tell its own address: it is the one that was asked.
+    match hint.address.or((leader == node).then_some(address)) {
+        Some(address) => Asked::Named(leader, address),
+        None => Asked::Nothing,
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use korum_protocol::id::{Incarnation, NodeId};
 use korum_protocol::map::{ClusterMap, Liveness, MapChange, Refusal, Registration};
 use korum_protocol::peer::message::{
-    ControlReply, ControlRequest, EVIDENCE_MAX, Evidence, Heartbeat, HeartbeatReply, Purpose,
+    ControlReply, ControlRequest, EVIDENCE_MAX, Evidence, Heartbeat, HeartbeatReply, LeaderHint, Purpose,
 };
 use korum_protocol::peer::wire::{decode, encode};
 
@@ -36,7 +36,7 @@ pub(super) async fn handle(shared: &Arc<Shared>, from: NodeId, request: Bytes) -
 /// Answers a request of `from`, which may be this node itself.
 pub(super) async fn answer(shared: &Shared, from: NodeId, request: ControlRequest) -> ControlReply {
     match request {
-        ControlRequest::WhoLeads => ControlReply::NotLeader(shared.leader_hint()),
+        ControlRequest::WhoLeads => ControlReply::NotLeader(who_leads(shared)),
         ControlRequest::Heartbeat(beat) if beat.node != from => not_yours(),
         ControlRequest::Heartbeat(beat) => ControlReply::Heartbeat(heartbeat(shared, &beat)),
         ControlRequest::Evidence(evidence) => {
@@ -50,6 +50,15 @@ pub(super) async fn answer(shared: &Shared, from: NodeId, request: ControlReques
         ControlRequest::ReformAsk => reform::standing(shared),
         ControlRequest::Meet { .. } | ControlRequest::ReformFollow { .. } => not_yours(),
     }
+}
+
+/// Who leads. A leader without a quorum's word may have been replaced, and does not name itself.
+fn who_leads(shared: &Shared) -> LeaderHint {
+    let is_confirmed = || lock(&shared.leading).grants.is_confirmed(&shared.timing, shared.clock.now());
+    if shared.leads() && !is_confirmed() {
+        return LeaderHint { leader: None, address: None };
+    }
+    shared.leader_hint()
 }
 
 fn not_yours() -> ControlReply {

@@ -113,6 +113,8 @@ async fn beat(shared: &Arc<Shared>) -> Outcome {
             Outcome::Unheard
         }
         HeartbeatReply::NotConfirmed => {
+            // Whoever Raft names now may be the better one.
+            *lock(&shared.hint) = None;
             sleep(GAP).await;
             Outcome::Unheard
         }

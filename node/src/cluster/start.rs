@@ -35,7 +35,7 @@ const FIRST_VIEW: Duration = Duration::from_secs(10);
 const OLD_VIEW: Duration = Duration::from_secs(2);
 
 /// Longest time for what still blocks on the disk when the room ends.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 const END: Duration = Duration::from_secs(1);
 
 /// Why a node cannot take part.
@@ -124,7 +124,7 @@ pub(super) async fn start(
 }
 
 /// Runs the room on a thread of its own.
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 fn run<T: 'static>(
     live: impl Future<Output = T> + Send + 'static,
     ended: impl FnOnce(T) + Send + 'static,
@@ -140,7 +140,7 @@ fn run<T: 'static>(
 }
 
 /// Runs the room on the present runtime: in a simulation one thread runs everything, and ends a node as a whole.
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 fn run<T: Send + 'static>(
     live: impl Future<Output = T> + Send + 'static,
     ended: impl FnOnce(T) + Send + 'static,

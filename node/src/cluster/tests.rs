@@ -322,6 +322,29 @@ async fn any_node_may_propose_and_forgotten_nodes_leave_raft() {
 }
 
 #[tokio::test]
+async fn a_leader_that_was_forgotten_hears_of_it_when_it_comes_back() {
+    let mut nodes = three().await;
+    let leader = nodes.remove(leader_of(&nodes));
+    let id = leader.cluster.id();
+    let (dir, address) = leader.kill().await;
+    nodes[0].sees_down(id).await;
+    nodes[0].cluster.propose(MapChange::Forget { node: id }, LONG).await.unwrap();
+    until("Raft without it", || {
+        nodes.iter().all(|node| {
+            let raft = node.cluster.consensus().voters();
+            !raft.voters.contains(&id) && !raft.learners.contains(&id)
+        })
+    })
+    .await;
+    // Its own log says that it leads.
+    let back = start_in(dir, &address, &[]).await;
+    let mut standing = back.cluster.standing();
+    let told = standing.wait_for(|standing| *standing == Standing::Forgotten);
+    assert!(tokio::time::timeout(LONG, told).await.is_ok(), "it never heard that it was forgotten");
+    assert!(!back.is_serving());
+}
+
+#[tokio::test]
 async fn a_stranger_is_told_why_it_cannot_join() {
     let node = start_new(&[]).await;
     let dir = tempfile::tempdir().unwrap();

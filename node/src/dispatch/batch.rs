@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions, resolve};
-use korum_protocol::id::Incarnation;
+use korum_protocol::id::{Incarnation, Position};
 use korum_protocol::limits::KEY_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::peer::piece::PIECE_BYTES;
@@ -417,7 +417,8 @@ impl Batch {
         if caller.is_strong {
             primary.settlement(&mut self.waits);
         }
-        self.operations.push(Operation { command, partition: id, era: primary.era, is_write });
+        let position = Position { era: primary.era, sequence: partition.history.sequence() };
+        self.operations.push(Operation { command, partition: id, position, is_write });
         (self.executed_by, self.is_confirmed) = (self.run, false);
         drop(guard);
         node.discard(self.effects.take_garbage());

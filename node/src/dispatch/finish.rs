@@ -27,6 +27,7 @@ use crate::admin::stats::Counter;
 use crate::env::Tick;
 use crate::env::mistake::{Mistake, makes};
 use crate::env::random::random;
+use crate::env::witness::{self, Answered};
 use crate::executor::worker_number;
 use crate::net::forward::{Answer, FRAME_BYTES, ForwardError, Pending, REQUEST_HEADER_BYTES};
 use crate::node::Node;
@@ -74,12 +75,17 @@ impl Batch {
             self.run_pending(node, input);
         }
         self.hold_lease(node, deadline).await;
+        self.tell(node);
     }
 
     /// Nothing to wait for: what was executed is on every holder, and the lease still holds.
     #[must_use]
     pub fn is_settled(&self, node: &Node) -> bool {
-        self.waits.are_acknowledged() && self.run.is_some() && self.is_leased(node)
+        let is_settled = self.waits.are_acknowledged() && self.run.is_some() && self.is_leased(node);
+        if is_settled {
+            self.tell(node);
+        }
+        is_settled
     }
 
     /// Waits for the acknowledgements of a batch that another node forwarded; what could not run here
@@ -88,6 +94,24 @@ impl Batch {
         self.confirm(node);
         self.settle(node, deadline).await;
         self.hold_lease(node, deadline).await;
+        self.tell(node);
+    }
+
+    /// Tells a simulation what is answered.
+    fn tell(&self, node: &Node) {
+        witness::answers(|| {
+            let is_leased = self.is_leased(node) || node.is_leaving() && self.is_confirmed;
+            let is_answered = |it: &&Operation| {
+                let command = &self.commands[it.command];
+                command.failure.is_none() && command.caller.is_strong
+            };
+            self.operations.iter().filter(is_answered).map(move |it| Answered {
+                node: node.id(),
+                partition: it.partition,
+                position: it.position,
+                is_leased,
+            })
+        });
     }
 
     /// To be called without a pause after operations were executed: was the lease still valid then?
@@ -441,7 +465,7 @@ impl Batch {
             }
             let mut waits = Waits::default();
             let settlement = match &node.store().lock(operation.partition).role {
-                Role::Primary(primary) if primary.era == operation.era => {
+                Role::Primary(primary) if primary.era == operation.position.era => {
                     Some(primary.settlement(&mut waits))
                 }
                 Role::Primary(_) | Role::Replica { .. } | Role::Target { .. } | Role::Absent => None,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use korum_protocol::command::CommandSpec;
-use korum_protocol::id::Epoch;
+use korum_protocol::id::Position;
 use korum_protocol::map::PartitionId;
 use korum_protocol::rope::{Mark, Rope};
 use smallvec::SmallVec;
@@ -96,7 +96,8 @@ pub(super) enum TaskState {
 pub(super) struct Operation {
     pub command: usize,
     pub partition: PartitionId,
-    pub era: Epoch,
+    /// Where the partition stood after it.
+    pub position: Position,
     pub is_write: bool,
 }
 

@@ -6,7 +6,7 @@
 use std::ops::Add;
 use std::time::Duration;
 
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 use rustix::time::{ClockId, clock_gettime};
 
 /// A moment of this machine's boot clock, in nanoseconds; never compared between machines.
@@ -44,7 +44,7 @@ impl Clock {
 
     /// The moment on the boot clock.
     #[must_use]
-    #[cfg(not(korum_sim))]
+    #[cfg(not(feature = "sim"))]
     pub fn now(&self) -> Tick {
         let time = clock_gettime(ClockId::Boottime);
         Tick(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
@@ -52,7 +52,7 @@ impl Clock {
 
     /// Unix time, in microseconds.
     #[must_use]
-    #[cfg(not(korum_sim))]
+    #[cfg(not(feature = "sim"))]
     pub fn wall_us(&self) -> u64 {
         let time = clock_gettime(ClockId::Realtime);
         time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1_000
@@ -60,7 +60,7 @@ impl Clock {
 
     /// The moment on the boot clock of the host whose turn it is.
     #[must_use]
-    #[cfg(korum_sim)]
+    #[cfg(feature = "sim")]
     pub fn now(&self) -> Tick {
         let host = super::simulated::current();
         Tick(host.boot_ns) + tokio::time::Instant::now().duration_since(host.epoch)
@@ -68,7 +68,7 @@ impl Clock {
 
     /// Unix time on the host whose turn it is, in microseconds.
     #[must_use]
-    #[cfg(korum_sim)]
+    #[cfg(feature = "sim")]
     pub fn wall_us(&self) -> u64 {
         let host = super::simulated::current();
         host.wall_us + tokio::time::Instant::now().duration_since(host.epoch).as_micros() as u64

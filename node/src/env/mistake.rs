@@ -1,7 +1,7 @@
 //! Mistakes that can be made on purpose, to prove that the simulation catches them.
 //!
 //! For: one question at each place where a promise of the design hangs on one line.
-//! Not here: anything outside a simulation. A node that is built without `--cfg korum_sim` makes none of them: the
+//! Not here: anything outside a simulation. A node that is built without feature `sim` makes none of them: the
 //! question is a constant there, and its branch is gone.
 
 /// What can be done wrong.
@@ -41,14 +41,14 @@ pub const MISTAKES: &[Mistake] = &[
 ];
 
 /// Is this mistake to be made?
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 #[must_use]
 #[inline(always)]
 pub const fn makes(_: Mistake) -> bool {
     false
 }
 
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 mod chosen {
     use std::cell::Cell;
 
@@ -70,5 +70,5 @@ mod chosen {
     }
 }
 
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub use chosen::{make, makes};

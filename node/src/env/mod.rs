@@ -6,8 +6,9 @@
 pub mod clock;
 pub mod mistake;
 pub mod random;
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 pub mod simulated;
 pub mod transport;
+pub mod witness;
 
 pub use clock::{Clock, Tick};

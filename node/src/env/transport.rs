@@ -2,7 +2,7 @@
 //!
 //! For: the types that a simulator replaces.
 
-#[cfg(not(korum_sim))]
+#[cfg(not(feature = "sim"))]
 mod system {
     use std::time::Duration;
 
@@ -29,7 +29,7 @@ mod system {
     }
 }
 
-#[cfg(korum_sim)]
+#[cfg(feature = "sim")]
 mod system {
     pub use crate::env::simulated::stream::{
         OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream, TcpStream as DetachedStream,

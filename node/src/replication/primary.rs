@@ -385,7 +385,7 @@ impl Primary {
                 | Stage::Comparing { .. }
                 | Stage::Behind { .. }
                 | Stage::Streaming { .. }
-                    if copy.is_clean => {}
+                    if copy.is_clean || makes(Mistake::EarlyHolder) => {}
                 Stage::Unlinked
                 | Stage::Comparing { .. }
                 | Stage::Behind { .. }

@@ -23,7 +23,7 @@ impl Janitor {
     pub fn start() -> io::Result<Self> {
         let (sender, receiver) = sync_channel::<Garbage>(WAITING_MAX);
         // In a simulation nothing may depend on a second thread: whoever makes garbage drops it.
-        if !cfg!(korum_sim) {
+        if !cfg!(feature = "sim") {
             std::thread::Builder::new()
                 .name("korum-janitor".into())
                 .spawn(move || receiver.into_iter().for_each(drop))?;

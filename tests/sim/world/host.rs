@@ -19,6 +19,9 @@ use tokio::time::Instant;
 
 use super::log;
 
+/// Time for a write to be durable on a disk that nothing is wrong with: so that a write can be cut off.
+pub const DISK_DELAY: Duration = Duration::from_millis(1);
+
 /// A machine of the world.
 pub struct Host {
     pub name: String,
@@ -49,7 +52,7 @@ impl Host {
         Self {
             name,
             ip,
-            disk: Disk::default(),
+            disk: Disk { delay: DISK_DELAY, torn_permille: 0 },
             drift_ppm: 0,
             wall_skew_us: 0,
             boot_ns,

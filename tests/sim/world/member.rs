@@ -20,6 +20,9 @@ pub const CLIENT_PORT: u16 = 6379;
 /// Cluster port of every node.
 pub const CLUSTER_PORT: u16 = 16379;
 
+/// Peer port of every node.
+pub const PEER_PORT: u16 = 26379;
+
 /// What a process hands out.
 #[derive(Default)]
 struct Shown {

@@ -54,6 +54,12 @@ impl World {
         log::tell(self.now_us, "world");
     }
 
+    /// Who leads, as some node believes.
+    pub fn leader(&self) -> Option<usize> {
+        let leader = self.nodes().find_map(|(_, _, node)| node.cluster().leader())?;
+        self.nodes().find(|(_, _, node)| node.id() == leader).map(|(number, ..)| number)
+    }
+
     /// Nodes that accept connections, with their number.
     pub fn nodes(&self) -> impl Iterator<Item = (usize, &Member, Arc<Node>)> {
         self.members.iter().enumerate().filter_map(|(number, member)| Some((number, member, member.node()?)))

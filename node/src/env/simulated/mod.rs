@@ -1,4 +1,4 @@
-//! A world in which nodes run that has no wire and no clock of its own; built with `--cfg korum_sim` only.
+//! A world in which nodes run that has no wire and no clock of its own; built with feature `sim` only.
 //!
 //! For: the types that take the place of sockets and clocks, and what the world that steps the nodes may do to them.
 //! Not here: which faults happen when (`tests/sim`).

@@ -20,10 +20,6 @@ use rand::{RngExt, SeedableRng};
 pub const WINDOW_BYTES: usize = 256 << 10;
 /// Connections that wait to be accepted.
 const BACKLOG_MAX: usize = 128;
-/// Of a thousand messages so many are late, as if a packet had to be sent again,
-const LATE_PERMILLE: u32 = 3;
-/// by up to so much, microseconds.
-const LATE_US: u64 = 40_000;
 
 thread_local! {
     static NETWORK: RefCell<Network> = RefCell::new(Network::new(0));
@@ -47,13 +43,31 @@ pub struct Wire {
     pub delay_us: u64,
     /// Added to it at random, microseconds.
     pub jitter_us: u64,
+    /// Of a thousand messages so many are late, as if packets were lost and had to be sent again,
+    pub late_permille: u32,
+    /// by up to so much, microseconds.
+    pub late_us: u64,
     /// Nothing arrives until this ends; nothing is lost.
     pub held: bool,
 }
 
 impl Default for Wire {
     fn default() -> Self {
-        Self { delay_us: 50, jitter_us: 500, held: false }
+        Self { delay_us: 50, jitter_us: 500, late_permille: 3, late_us: 40_000, held: false }
+    }
+}
+
+impl Wire {
+    /// What is wrong with either is wrong with this.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            delay_us: self.delay_us.max(other.delay_us),
+            jitter_us: self.jitter_us.max(other.jitter_us),
+            late_permille: self.late_permille.max(other.late_permille),
+            late_us: self.late_us.max(other.late_us),
+            held: self.held || other.held,
+        }
     }
 }
 
@@ -64,6 +78,16 @@ enum Event {
     Reset(u64),
     Syn(u64, SocketAddr, SocketAddr),
     Answer(u64, bool),
+}
+
+impl Event {
+    /// The connection that it belongs to.
+    fn connection(&self) -> u64 {
+        match self {
+            Self::Bytes(pipe, _) | Self::End(pipe) | Self::Reset(pipe) => pipe / 2,
+            Self::Syn(dial, ..) | Self::Answer(dial, _) => *dial,
+        }
+    }
 }
 
 /// One direction of a connection.
@@ -108,6 +132,8 @@ pub struct Network {
     contents: BTreeMap<u64, (Ipv4Addr, Ipv4Addr, Event)>,
     held: BTreeMap<(Ipv4Addr, Ipv4Addr), VecDeque<Event>>,
     wires: BTreeMap<(Ipv4Addr, Ipv4Addr), Wire>,
+    /// Connections of which nothing arrives, and what would have.
+    stalled: BTreeMap<u64, VecDeque<(Ipv4Addr, Ipv4Addr, Event)>>,
     off: BTreeSet<Ipv4Addr>,
     pipes: BTreeMap<u64, Pipe>,
     dials: BTreeMap<u64, Dial>,
@@ -139,6 +165,7 @@ impl Network {
             contents: BTreeMap::new(),
             held: BTreeMap::new(),
             wires: BTreeMap::new(),
+            stalled: BTreeMap::new(),
             off: BTreeSet::new(),
             pipes: BTreeMap::new(),
             dials: BTreeMap::new(),
@@ -173,7 +200,9 @@ impl Network {
             }
             self.events.pop();
             if let Some((from, to, event)) = self.contents.remove(&id) {
-                if self.wire(from, to).held {
+                if let Some(waiting) = self.stalled.get_mut(&event.connection()) {
+                    waiting.push_back((from, to, event));
+                } else if self.wire(from, to).held {
                     self.held.entry((from, to)).or_default().push_back(event);
                 } else {
                     self.arrive(from, to, event);
@@ -209,11 +238,39 @@ impl Network {
         between.into_iter().for_each(|id| self.reset(id));
     }
 
+    /// From now on nothing arrives on one of the connections between two machines, while the others go on. Gives its
+    /// number, for [`Network::go_on`].
+    pub fn stall(&mut self, one: Ipv4Addr, other: Ipv4Addr) -> Option<u64> {
+        let between: Vec<u64> = self
+            .pipes
+            .iter()
+            .filter(|(id, _)| id.is_multiple_of(2) && !self.stalled.contains_key(&(*id / 2)))
+            .filter(|(_, pipe)| (pipe.from, pipe.to) == (one, other) || (pipe.from, pipe.to) == (other, one))
+            .map(|(&id, _)| id / 2)
+            .collect();
+        if between.is_empty() {
+            return None;
+        }
+        let connection = between[self.chance.random_range(0..between.len())];
+        self.stalled.insert(connection, VecDeque::new());
+        Some(connection)
+    }
+
+    /// What was sent on a stalled connection arrives.
+    pub fn go_on(&mut self, connection: u64) {
+        for (from, to, event) in self.stalled.remove(&connection).unwrap_or_default() {
+            self.send(from, to, event);
+        }
+    }
+
     /// The machine loses power: nothing that it sent and has not arrived ever will, and it answers nothing.
     pub fn power_off(&mut self, ip: Ipv4Addr) {
         self.off.insert(ip);
         self.contents.retain(|_, (from, to, _)| *from != ip && *to != ip);
         self.held.retain(|(from, to), _| *from != ip && *to != ip);
+        for waiting in self.stalled.values_mut() {
+            waiting.retain(|(from, to, _)| *from != ip && *to != ip);
+        }
     }
 
     /// The machine is back; it knows nothing of its old connections, and says so to whoever has one.
@@ -254,8 +311,8 @@ impl Network {
             return;
         }
         let mut delay = wire.delay_us + self.chance.random_range(0..=wire.jitter_us);
-        if self.chance.random_range(0..1000) < LATE_PERMILLE {
-            delay += self.chance.random_range(0..LATE_US);
+        if self.chance.random_range(0..1000) < wire.late_permille {
+            delay += self.chance.random_range(0..wire.late_us);
         }
         let mut due = self.now_us + delay;
         if let Event::Bytes(id, _) | Event::End(id) | Event::Reset(id) = event

@@ -1,6 +1,6 @@
 //! Sockets without a system: the same calls as tokio's.
 //!
-//! For: `env::transport` under `--cfg korum_sim`.
+//! For: `env::transport` under feature `sim`.
 //! Not here: what happens between two sockets (`network`).
 
 use std::future::poll_fn;
