@@ -4,7 +4,7 @@ mod map_support;
 
 use korum_protocol::id::{Epoch, Incarnation, NodeId};
 use korum_protocol::map::check::check;
-use korum_protocol::map::{LossPolicy, MapChange, Membership, Move, PartitionId, View};
+use korum_protocol::map::{LossPolicy, MapChange, Membership, Move, PartitionId, Refusal, View};
 use map_support::{
     admit, apply, cluster, create, cutover, is_forbidden, is_outdated, join, mark_down, registration, settle,
     step,
@@ -354,6 +354,22 @@ fn setting_is_kept_as_text_and_bounded_load_takes_effect() {
         plain.table.rows.iter().map(|row| &row.holders).collect::<Vec<_>>(),
         view.table.rows.iter().map(|row| &row.holders).collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn a_formation_gives_a_cluster_another_name_and_leaves_its_id() {
+    let view = cluster(3, 64, 2, 0);
+    assert_eq!(view.map.formation(), view.map.cluster_id);
+    let set = |value: Option<&str>| MapChange::Set {
+        name: "formation".to_owned(),
+        value: value.map(str::to_owned),
+    };
+    let named = apply(&view, &set(Some("00000000000000ff")));
+    assert_eq!((named.map.formation().0, named.map.cluster_id), (255, view.map.cluster_id));
+    assert_eq!(named.map.membership_epoch, view.map.membership_epoch, "moves go on");
+    for wrong in [None, Some(""), Some("ff"), Some("0000000000000000"), Some("+000000000000001")] {
+        assert!(matches!(named.apply(&set(wrong)), Err(Refusal::Forbidden(_))), "{wrong:?}");
+    }
 }
 
 #[test]
