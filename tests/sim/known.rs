@@ -11,4 +11,5 @@ pub const KNOWN: &[(&str, u64)] = &[
     ("a leader that was drained and started again never hears that it was forgotten", 152),
     ("one fault on a wire ends another: a node that nobody counted is out of reach", 331),
     ("a replaced leader keeps nodes from its successor, which takes them for dead", 226),
+    ("a node that asks who leads sends no heartbeats meanwhile, and is marked down", 206),
 ];

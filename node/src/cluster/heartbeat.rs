@@ -3,6 +3,7 @@
 //! For: heartbeats to the leader, the lease that they earn, and registering a run that the map does not know.
 //! Not here: the leader's answers (`control`).
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,27 +30,23 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let mut views = shared.consensus.views();
     let mut membership_epoch = Epoch(0);
     let mut in_vain = 0;
+    // Beside the heartbeats: nodes that do not answer take long to ask, and whoever leads must go on hearing this one.
+    let mut search: Option<Search<'_>> = None;
     loop {
         let next = Instant::now() + shared.timing.heartbeat;
         if *shared.standing.borrow() == Standing::Left {
             return;
         }
         match beat(&shared).await {
-            Outcome::Heard => in_vain = 0,
+            Outcome::Heard => (in_vain, search) = (0, None),
             Outcome::Again => continue,
             Outcome::Unheard => in_vain += 1,
         }
-        if in_vain >= LOST_AFTER {
+        // Whoever this node believes to lead: itself, too. One that led when it ended takes itself for the leader when
+        // it starts again, and may have been replaced, even forgotten.
+        if in_vain >= LOST_AFTER && search.is_none() {
             in_vain = 0;
-            // Nodes that do not answer take long to ask, and Raft may know in the meantime, or confirm that it is
-            // this node that leads. One that believes so and is never confirmed may have been replaced, even
-            // forgotten: it asks like everybody else.
-            tokio::select! {
-                biased;
-                changed = leader.changed() => if changed.is_err() { return },
-                () = is_confirmed(&shared) => {}
-                () = find_leader(&shared) => {}
-            }
+            search = Some(Box::pin(find_leader(&shared)));
         }
         sleep(GAP).await;
         loop {
@@ -57,7 +54,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
                 biased;
                 () = shared.beat.notified() => break,
                 changed = leader.changed() => match changed {
-                    Ok(()) => break,
+                    Ok(()) => {
+                        search = None;
+                        break;
+                    }
                     Err(_) => return,
                 },
                 changed = views.changed() => {
@@ -71,11 +71,18 @@ pub(super) async fn run(shared: Arc<Shared>) {
                         break;
                     }
                 }
+                () = ended(&mut search) => {
+                    search = None;
+                    break;
+                }
                 () = sleep_until(next) => break,
             }
         }
     }
 }
+
+/// The other nodes are being asked who leads.
+type Search<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 enum Outcome {
     Heard,
@@ -134,10 +141,11 @@ async fn beat(shared: &Arc<Shared>) -> Outcome {
     }
 }
 
-/// Waits until a quorum has confirmed that this node leads.
-async fn is_confirmed(shared: &Shared) {
-    while !lock(&shared.leading).grants.is_confirmed(&shared.timing, shared.clock.now()) {
-        sleep(GAP).await;
+/// Waits until a search has ended; for ever, if there is none.
+async fn ended(search: &mut Option<Search<'_>>) {
+    match search {
+        Some(search) => search.await,
+        None => std::future::pending().await,
     }
 }
 
