@@ -26,19 +26,24 @@ pub mod simulated {
     impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
     /// A socket, or why there is none.
-    pub type Dialing = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>> + Send>>;
+    pub type Dialing = Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>;
+
+    /// Connects to `host:port`.
+    pub type Dial = fn(String) -> Dialing;
+
+    type Socket = Box<dyn Stream>;
 
     thread_local! {
-        static DIAL: RefCell<Option<fn(String) -> Dialing>> = const { RefCell::new(None) };
+        static DIAL: RefCell<Option<Dial>> = const { RefCell::new(None) };
     }
 
-    /// From now on, on this thread, this connects to `host:port`.
-    pub fn dial_by(dial: fn(String) -> Dialing) {
+    /// From now on, on this thread, this connects.
+    pub fn dial_by(dial: Dial) {
         DIAL.set(Some(dial));
     }
 
     /// What stands in the place of tokio's.
-    pub struct TcpStream(Box<dyn Stream>);
+    pub struct TcpStream(Socket);
 
     impl TcpStream {
         pub(crate) async fn connect(address: &str) -> io::Result<Self> {
@@ -50,7 +55,7 @@ pub mod simulated {
             Ok(())
         }
 
-        pub(crate) fn split(&mut self) -> (ReadHalf<&mut Box<dyn Stream>>, WriteHalf<&mut Box<dyn Stream>>) {
+        pub(crate) fn split(&mut self) -> (ReadHalf<&mut Socket>, WriteHalf<&mut Socket>) {
             split(&mut self.0)
         }
     }

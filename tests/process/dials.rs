@@ -18,7 +18,6 @@ fn dials(cluster: &Cluster, ways: [(usize, usize); 2]) -> [u64; 2] {
     let before = ways.map(|(from, to)| cluster.network().dials(from, to));
     std::thread::sleep(COUNTED);
     let after = ways.map(|(from, to)| cluster.network().dials(from, to));
-    println!("{ways:?}: {:?} dials in {COUNTED:?}", [after[0] - before[0], after[1] - before[1]]);
     [after[0] - before[0], after[1] - before[1]]
 }
 
@@ -28,6 +27,7 @@ fn a_dead_peer_is_dialed_once_a_second() {
     let mut cluster = Cluster::start_networked(3, &[]);
     cluster.kill(2);
     let dials = dials(&cluster, [(0, 2), (1, 2)]);
+    println!("{dials:?} dials in {COUNTED:?}");
     // Raft's leader tries; data, forwards and control end when the map shows the node down.
     assert!(dials.iter().all(|&dials| dials <= DIALS_MAX), "{dials:?} dials");
     assert!(dials.iter().sum::<u64>() > 0, "nobody looks whether it is back");
@@ -39,6 +39,7 @@ fn a_peer_that_accepts_and_closes_at_once_is_hardly_dialed_more() {
     let cluster = Cluster::start_networked(3, &[]);
     cluster.network().set_between(&[0], &[1], Way::Cut);
     let dials = dials(&cluster, [(0, 1), (1, 0)]);
+    println!("{dials:?} dials in {COUNTED:?}");
     // Four purposes, and after each attempt a look whether the process is gone.
     assert!(dials.iter().all(|&dials| dials <= 2 * 4 * DIALS_MAX), "{dials:?} dials");
     assert!(dials.iter().sum::<u64>() > 0, "nobody tried");

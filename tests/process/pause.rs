@@ -76,7 +76,9 @@ fn a_paused_primary_is_replaced_and_serves_nothing_old_when_it_wakes() {
     let now = synced(&cluster);
     let [repairs, streams] = [0, 1].map(|way| now[way] - synced_before[way]);
     println!("{repairs} copies were brought up to date from backlogs, {streams} were streamed");
-    assert!(repairs > 100 && repairs > 20 * streams, "{repairs} repairs, {streams} streams");
+    assert!(repairs > 100, "{repairs} repairs");
+    // after half a minute other nodes are given what it held
+    assert!(streams < repairs / 20 || size(0, 1) == 1, "{repairs} repairs, {streams} streams");
     let histories = writers.stop();
     for index in 0..3 {
         let _ = assert_nothing_lost(&histories, cluster.nodes[index].client);

@@ -15,6 +15,7 @@ use tokio::time::sleep;
 
 use super::Standing;
 use super::control;
+use super::heartbeat::stand;
 use super::join::peer_port;
 use super::shared::{Hint, Shared, lock};
 use crate::net::peer::{DialError, RpcError};
@@ -95,6 +96,7 @@ fn follow(shared: &Shared, asked: NodeId, hint: &LeaderHint) {
     *lock(&shared.hint) = next;
 }
 
+/// One question to one node.
 pub(super) async fn exchange(
     shared: &Shared,
     target: NodeId,
@@ -133,10 +135,15 @@ pub(super) async fn find_leader(shared: &Shared) {
             return;
         }
     }
-    // A member of this cluster, under its own id, says that it is of another one.
-    if is_refused && shared.refused.fetch_add(1, Ordering::Relaxed) >= REFUSED_MAX {
+    // A member of this cluster, under its own id, says that it is of another one. A node that follows a re-forming of
+    // which its map does not know yet is told so too, by those who have not heard of it.
+    let is_settled =
+        shared.view().is_some_and(|view| shared.local.cluster_id() == Some(view.map.formation()));
+    if !is_refused || !is_settled {
+        shared.refused.store(0, Ordering::Relaxed);
+    } else if shared.refused.fetch_add(1, Ordering::Relaxed) + 1 >= REFUSED_MAX {
         shared.lease.revoke(shared.clock.now());
-        shared.standing.send_replace(Standing::LeftBehind);
+        stand(shared, Standing::LeftBehind);
     }
     // Seeds are asked by address: whoever answers tells its id, and both sides learn the other's new address.
     for seed in &shared.seeds {

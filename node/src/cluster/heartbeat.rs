@@ -186,9 +186,11 @@ async fn register(shared: &Shared) -> Outcome {
     }
 }
 
-fn stand(shared: &Shared, standing: Standing) {
+/// The node stands so from now on, unless it has gone for good.
+pub(super) fn stand(shared: &Shared, standing: Standing) {
     shared.standing.send_if_modified(|known| {
-        let changed = *known != standing && !matches!(known, Standing::Left | Standing::GivenUp);
+        let changed =
+            *known != standing && !matches!(known, Standing::Left | Standing::GivenUp | Standing::LeftBehind);
         if changed {
             *known = standing;
         }

@@ -13,7 +13,7 @@
 //! ```
 //! Rules: no step is taken while this node has a lease or a majority of the voters answers. Leases that the lost nodes
 //! may hold are waited for as after any election. What the lost nodes agreed and no survivor knows is lost.
-//! A step that fails leaves a cluster without a quorum, as it was: ask again.
+//! A step that fails leaves a cluster without a quorum, of which some survivors may have taken the new name: ask again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,6 +30,7 @@ use super::identity::mint;
 use super::meet::Turn;
 use super::shared::{Shared, lock, peer_address};
 use crate::executor::blocking;
+use crate::net::peer::{DialError, RpcError};
 use korum_raft::ProposeError;
 
 /// Longest time for one node to answer.
@@ -161,6 +162,11 @@ async fn survey(shared: &Shared, view: &View) -> Result<Survey, ReformError> {
                     "node {node} took the question and did not answer it ({error}): end it first"
                 ));
             }
+            Err(RpcError::Dial { source, .. }) if !is_gone(&source) => {
+                return refuse(format!(
+                    "node {node} is there and does not take part ({source}): end it first"
+                ));
+            }
             Err(_) => drop(survey.lost.insert(node)),
         }
     }
@@ -170,6 +176,18 @@ async fn survey(shared: &Shared, view: &View) -> Result<Survey, ReformError> {
         return refuse(format!("{there} of {of} voters are there: they agree without help"));
     }
     Ok(survey)
+}
+
+/// Is this what is found where a node is lost? Anything else was said by a living one.
+fn is_gone(error: &DialError) -> bool {
+    match error {
+        DialError::Refused
+        | DialError::Timeout
+        | DialError::Unreachable(_)
+        | DialError::WrongPeer { .. }
+        | DialError::Protocol(_) => true,
+        DialError::WrongCluster | DialError::Unauthorized | DialError::Rejected(_) => false,
+    }
 }
 
 /// The next step; the view that it led to when nothing is left to do.
@@ -219,6 +237,10 @@ pub(super) async fn follow(shared: &Arc<Shared>, from: NodeId, formation: Cluste
     if shared.lease.is_valid(shared.clock.now()) {
         return refuse("the cluster has a quorum".into());
     }
+    let is_member = shared.view().is_some_and(|view| view.map.nodes.contains_key(&from));
+    if !is_member || formation.0 == 0 {
+        return refuse("only a member may re-form the quorum, under a name that is not 0".into());
+    }
     tracing::warn!(?from, formation = %format_args!("{:016x}", formation.0), "follows a quorum that is re-formed");
     match take_formation(shared, formation).await {
         Ok(()) => ControlReply::Noted,
@@ -233,7 +255,11 @@ async fn take_formation(shared: &Arc<Shared>, formation: ClusterId) -> Result<()
         lock(&on_disk.identity).as_mut().map_or(Ok(()), |identity| identity.set_cluster_id(formation))
     });
     match saved.await {
-        Ok(Ok(())) => shared.local.take_formation(formation),
+        Ok(Ok(())) => {
+            shared.local.take_formation(formation);
+            // What is open to nodes of the former name is not used again.
+            shared.rpc.close();
+        }
         Ok(Err(error)) => return Err(format!("the data directory cannot be written: {error}")),
         Err(error) => return Err(error.to_string()),
     }

@@ -337,9 +337,7 @@ async fn follow_views(shared: Arc<Shared>) {
     loop {
         let view = views.borrow_and_update().clone();
         if let Some(view) = view {
-            if shared.local.cluster_id() == Some(view.map.formation()) {
-                shared.local.end_reform();
-            }
+            shared.local.known_as(view.map.formation());
             known.retain(|node, _| {
                 let stays = view.map.nodes.contains_key(node);
                 if !stays {

@@ -1,7 +1,7 @@
 //! The commands of one read buffer, executed together and answered in order.
 //!
 //! For: running what can run here at once, without an await and without an allocation for a command;
-//! remembering what has to run elsewhere or later as [`Task`]s.
+//! remembering what has to run elsewhere or later as tasks.
 //! Not here: waiting (`finish`), putting the answer together (`assemble`), splitting (`split`).
 //!
 //! A command's reply stands in `out` from its start to the next command's start. A task's reply is

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use korum_protocol::id::{Epoch, NodeId};
-use korum_protocol::map::{MapChange, Move, PartitionId, Refusal, View};
+use korum_protocol::map::{MapChange, Move, NodeRecord, PartitionId, Refusal, View};
 use tokio::task::JoinHandle;
 
 use super::plan::{self, Task};
@@ -98,7 +98,7 @@ pub async fn run(node: Arc<Node>) {
         let has_more = rebalancer.look();
         if has_more {
             let worked = rebalancer.node.clock().now().since(began);
-            tokio::time::sleep((worked * PAUSE_FACTOR).max(PAUSE)).await;
+            tokio::time::sleep((worked * PAUSE_FACTOR).clamp(PAUSE, LOOK_AGAIN)).await;
         } else {
             let has_suspects = rebalancer.silences.has_suspects(rebalancer.node.clock().now());
             let wait = if has_suspects { LOOK_AT_SUSPECTS } else { LOOK_AGAIN };
@@ -116,6 +116,7 @@ impl Rebalancer {
         let now = self.node.clock().now();
         let view = self.node.view();
         self.throttle.refill(now);
+        self.window.forget_broken();
         if now.since(self.looked) > OWN_SILENCE {
             self.silences = Silences::default();
         }
@@ -244,11 +245,9 @@ impl Rebalancer {
     fn stalled_peers(&mut self, view: &View, now: Tick) -> Vec<NodeId> {
         let timeout = self.node.config().cluster.replica_timeout;
         let mut stalled = Vec::new();
-        for (&id, record) in view.map.nodes.iter().filter(|(id, _)| **id != self.node.id()) {
-            if !record.is_up() {
-                self.silences.forget(id);
-                continue;
-            }
+        self.silences.keep(|id| view.map.nodes.get(&id).is_some_and(NodeRecord::is_up));
+        let is_peer = |(id, record): &(&NodeId, &NodeRecord)| **id != self.node.id() && record.is_up();
+        for (&id, record) in view.map.nodes.iter().filter(is_peer) {
             let link = self.node.links().link(id, record.incarnation);
             let seen = link.map(|link| Seen {
                 progress: link.progress(),

@@ -60,9 +60,9 @@ impl Silences {
         now.since(known.no_progress) >= timeout || now.since(known.silent) >= silence
     }
 
-    /// Nothing is expected of this peer.
-    pub fn forget(&mut self, peer: NodeId) {
-        self.by_peer.remove(&peer);
+    /// Nothing is expected of any other peer.
+    pub fn keep(&mut self, is_expected: impl Fn(NodeId) -> bool) {
+        self.by_peer.retain(|peer, _| is_expected(*peer));
     }
 
     /// Is a peer silent for longer than acknowledgements take?
@@ -109,7 +109,8 @@ mod tests {
         assert!(!silences.is_stalled(PEER, settled, at(10_000), TIMEOUT));
         assert!(!silences.is_stalled(PEER, None, at(10_900), TIMEOUT));
         assert!(silences.is_stalled(PEER, None, at(11_000), TIMEOUT));
-        silences.forget(PEER);
+        silences.keep(|peer| peer != PEER);
+        assert!(!silences.has_suspects(at(11_000)));
         assert!(!silences.is_stalled(PEER, None, at(11_100), TIMEOUT));
     }
 }

@@ -41,6 +41,11 @@ impl Window {
         self.with(link, |chunks| chunks.push((place, bytes)));
     }
 
+    /// Lets go of links that are broken.
+    pub fn forget_broken(&self) {
+        self.by_target.borrow_mut().retain(|_, under_way| !under_way.link.is_broken());
+    }
+
     /// What is under way on this link; whatever was on an earlier one to the same node is not any more.
     fn with<T>(&self, link: &Arc<Link>, work: impl FnOnce(&mut Vec<(Place, usize)>) -> T) -> T {
         let fresh = || UnderWay { link: Arc::clone(link), chunks: Vec::new() };

@@ -88,10 +88,7 @@ impl History {
         last.sequence += 1;
         match place {
             Some(place) if self.is_kept && self.backlog_max > 0 => {
-                if self.backlog.len() >= self.backlog_max {
-                    self.backlog.pop_front();
-                }
-                self.backlog.push_back(place);
+                self.remember(place);
             }
             _ => self.backlog.clear(),
         }
@@ -143,18 +140,22 @@ impl History {
     pub fn follow(&mut self, common: Position, path: &[Position], steps: &[HashPosition]) {
         let own = self.steps_since(common).unwrap_or(usize::MAX);
         self.backlog.truncate(self.backlog.len().saturating_sub(own));
-        let reaches = own != usize::MAX;
         self.path.clear();
         self.path.extend_from_slice(path);
-        if !reaches {
-            self.backlog.clear();
-        }
         for &step in &steps[steps.len().saturating_sub(self.backlog_max)..] {
-            if self.backlog.len() >= self.backlog_max {
-                self.backlog.pop_front();
-            }
-            self.backlog.push_back(step);
+            self.remember(step);
         }
+    }
+
+    fn remember(&mut self, place: HashPosition) {
+        if self.backlog.len() >= self.backlog_max {
+            self.backlog.pop_front();
+        } else if self.backlog.len() == self.backlog.capacity() {
+            // Twice as much, but never more than may be kept.
+            let more = self.backlog.len().max(4).min(self.backlog_max - self.backlog.len());
+            self.backlog.reserve_exact(more);
+        }
+        self.backlog.push_back(place);
     }
 }
 

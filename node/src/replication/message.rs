@@ -232,14 +232,21 @@ fn take_path(input: &mut &[u8]) -> Result<Path, Malformed> {
     if path.is_sorted_by(|end, next| end.era < next.era) { Ok(path) } else { Err(Malformed) }
 }
 
+/// The path of a primary of `era`: it ends there.
+fn take_path_of(input: &mut &[u8], era: Epoch) -> Result<Path, Malformed> {
+    let path = take_path(input)?;
+    let is_whole = path.last().is_some_and(|end| end.era == era && end.sequence < u64::MAX / 2);
+    if is_whole { Ok(path) } else { Err(Malformed) }
+}
+
 fn put_places(out: &mut BytesMut, places: &[HashPosition]) {
     out.put_u32(places.len() as u32);
     places.iter().for_each(|place| out.put_uint(place.get(), PLACE_BYTES));
 }
 
-fn take_places(input: &mut &[u8]) -> Result<Vec<HashPosition>, Malformed> {
+fn take_places(input: &mut &[u8], most: usize) -> Result<Vec<HashPosition>, Malformed> {
     let count = input.try_get_u32().map_err(|_| Malformed)? as usize;
-    if input.len() / PLACE_BYTES < count {
+    if count > most || input.len() / PLACE_BYTES < count {
         return Err(Malformed);
     }
     Ok((0..count).map(|_| HashPosition::new(input.get_uint(PLACE_BYTES))).collect())
@@ -263,13 +270,13 @@ pub fn decode<'a>(input: &mut &'a [u8]) -> Result<Message<&'a [u8]>, Malformed> 
         PASSING => Body::Passing { bytes: take_bytes(input)? },
         COMPARE => Body::Compare { question: u64_of(input)?, path: take_path(input)? },
         CHUNK => Body::Chunk { from: u64_of(input)?, to: u64_of(input)?, bytes: take_bytes(input)? },
-        COMPLETE => Body::Complete { path: take_path(input)? },
+        COMPLETE => Body::Complete { path: take_path_of(input, era)? },
         REPAIR => Body::Repair {
             from: take_position(input)?,
             common: take_position(input)?,
-            path: take_path(input)?,
-            steps: take_places(input)?,
-            ahead: take_places(input)?,
+            path: take_path_of(input, era)?,
+            steps: take_places(input, usize::MAX)?,
+            ahead: take_places(input, AHEAD_MAX)?,
             bytes: take_bytes(input)?,
         },
         _ => return Err(Malformed),
@@ -351,7 +358,7 @@ pub fn decode_answer(mut input: &[u8]) -> Result<(Acknowledged, Vec<Compared>), 
             _ => Some(Standing {
                 position: take_position(&mut input)?,
                 common: take_position(&mut input)?,
-                ahead: take_places(&mut input)?,
+                ahead: take_places(&mut input, AHEAD_MAX)?,
             }),
         };
         compared.push(Compared { partition, era, question, standing });
@@ -436,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_too_long_or_out_of_order_are_refused() {
+    fn paths_that_are_too_long_or_out_of_order_or_end_elsewhere_are_refused() {
         let refused = |path: Path| {
             let mut out = Rope::new();
             let message: Message<&[u8]> =
@@ -444,7 +451,10 @@ mod tests {
             message.encode(&mut out);
             assert_eq!(decode(&mut &out.into_bytes()[..]), Err(Malformed));
         };
-        refused([position(2, 1), position(2, 2)].into_iter().collect());
+        refused([position(2, 1), position(3, 1), position(3, 2)].into_iter().collect());
         refused((0..=PATH_MAX as u64).map(|era| position(era, 1)).collect());
+        refused(Path::new());
+        refused([position(2, 1)].into_iter().collect());
+        refused([position(3, u64::MAX)].into_iter().collect());
     }
 }

@@ -31,6 +31,8 @@ pub const CHUNK_BYTES: usize = 64 << 10;
 /// Bytes of states beyond which a copy is streamed instead of repaired: a repair is read, sent and applied as a
 /// whole, in about a millisecond.
 const REPAIR_BYTES_MAX: usize = 1 << 20;
+/// The same, for the effects that a copy lacks.
+const REPAIR_STEPS_MAX: usize = 8192;
 
 /// A primary's side of one partition.
 pub struct Primary {
@@ -509,7 +511,8 @@ fn repair<'a>(
     standing: &mut Standing,
     states: &'a mut Rope,
 ) -> Option<(Body<&'a Rope>, u64)> {
-    let steps: Vec<HashPosition> = history.since(standing.common)?.collect();
+    let steps = history.since(standing.common).filter(|steps| steps.len() <= REPAIR_STEPS_MAX)?;
+    let steps: Vec<HashPosition> = steps.collect();
     let keys = keyspace.read_places(&in_order(&steps, &standing.ahead), REPAIR_BYTES_MAX, states)?;
     let body = Body::Repair {
         from: standing.position,

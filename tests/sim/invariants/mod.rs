@@ -1,6 +1,6 @@
-//! What must hold after every step, looked at from inside.
+//! What must hold all the time, looked at from inside.
 //!
-//! For: one file an invariant of the design (§8), each with its number in its name.
+//! For: the invariants of the design (§8), by their numbers.
 //! Not here: what clients may see (`history`), what must become true in the end (`ending`).
 //!
 //! | invariant | what is looked at |

@@ -101,7 +101,7 @@ impl LocalPeer {
         self.moved.notify_waiters();
     }
 
-    /// The cluster's quorum is re-formed under another name. Until [`Self::end_reform`], survivors that do not know it
+    /// The cluster's quorum is re-formed under another name. Until the map has it ([`Self::known_as`]), survivors that do not know it
     /// yet may still ask and tell.
     pub fn take_formation(&self, formation: ClusterId) {
         if self.former.load(Ordering::Acquire) == 0 {
@@ -110,9 +110,12 @@ impl LocalPeer {
         self.set_cluster_id(formation);
     }
 
-    /// All survivors know the cluster's new name.
-    pub fn end_reform(&self) {
-        if self.former.swap(0, Ordering::AcqRel) != 0 {
+    /// The map has this name for the cluster. If it is this node's, all survivors know it; if not, this node has taken
+    /// another, in this run or in an earlier one, and the map's is the former.
+    pub fn known_as(&self, formation: ClusterId) {
+        let Some(mine) = self.cluster_id() else { return };
+        let former = if mine == formation { 0 } else { formation.0 };
+        if self.former.swap(former, Ordering::AcqRel) != former {
             self.moved.notify_waiters();
         }
     }
@@ -121,7 +124,7 @@ impl LocalPeer {
     #[must_use]
     pub fn talks_to(&self, cluster_id: ClusterId, purpose: Purpose) -> bool {
         let is_former = purpose == Purpose::Control && self.former.load(Ordering::Acquire) == cluster_id.0;
-        is_former || self.cluster_id() == Some(cluster_id)
+        cluster_id.0 != 0 && (is_former || self.cluster_id() == Some(cluster_id))
     }
 
     /// Waits until it may not, though it could once. For ever, if it asks to join.

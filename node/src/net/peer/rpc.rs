@@ -181,6 +181,7 @@ impl PeerRpc {
             let mut connection = self.connection(target, address, purpose, limit).await?;
             match exchange(&mut connection, &request).await {
                 Ok(reply) => {
+                    self.succeeded(target, purpose);
                     self.put_back(target, address, purpose, connection);
                     Ok(reply)
                 }
@@ -245,6 +246,14 @@ impl PeerRpc {
         }
     }
 
+    /// Something was answered.
+    fn succeeded(&self, target: NodeId, purpose: Purpose) {
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = slots.get_mut(&(target, purpose)) {
+            slot.backoff.succeeded();
+        }
+    }
+
     /// A connection that was taken, and broke before it answered: one more reason to wait.
     fn failed(&self, target: NodeId, purpose: Purpose) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
@@ -259,7 +268,6 @@ impl PeerRpc {
             return;
         }
         let slot = slots.entry((target, purpose)).or_default();
-        slot.backoff.succeeded();
         if slot.address.is_empty() {
             address.clone_into(&mut slot.address);
         }

@@ -109,9 +109,16 @@ async fn a_re_formed_cluster_is_another_one_and_survivors_of_the_former_may_tell
     });
     tokio::task::yield_now().await;
     assert!(!silent.is_finished());
-    new.end_reform();
+    new.known_as(ClusterId(9));
+    tokio::task::yield_now().await;
+    assert!(!silent.is_finished(), "the map does not know yet");
+    new.known_as(ClusterId(10));
     tokio::time::timeout(SECOND, silent).await.unwrap().unwrap();
     assert!(matches!(asks(Purpose::Control).await.0, Err(DialError::WrongCluster)));
+    assert!(!new.talks_to(ClusterId(0), Purpose::Control));
+    let restarted = local(2, Some(10), Some("s"));
+    restarted.known_as(ClusterId(9));
+    assert!(restarted.talks_to(ClusterId(9), Purpose::Control));
     old.set_cluster_id(ClusterId(10));
     assert!(meet(&old, new, Some(NodeId(2)), Purpose::Raft).await.0.is_ok());
 }
