@@ -139,9 +139,9 @@ pub(super) async fn find_leader(shared: &Shared) {
     // which its map does not know yet is told so too, by those who have not heard of it.
     let is_settled =
         shared.view().is_some_and(|view| shared.local.cluster_id() == Some(view.map.formation()));
-    if !is_refused || !is_settled {
+    if !is_settled {
         shared.refused.store(0, Ordering::Relaxed);
-    } else if shared.refused.fetch_add(1, Ordering::Relaxed) + 1 >= REFUSED_MAX {
+    } else if is_refused && shared.refused.fetch_add(1, Ordering::Relaxed) + 1 >= REFUSED_MAX {
         shared.lease.revoke(shared.clock.now());
         stand(shared, Standing::LeftBehind);
     }
