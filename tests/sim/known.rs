@@ -12,4 +12,5 @@ pub const KNOWN: &[(&str, u64)] = &[
     ("one fault on a wire ends another: a node that nobody counted is out of reach", 331),
     ("a replaced leader keeps nodes from its successor, which takes them for dead", 226),
     ("a node that asks who leads sends no heartbeats meanwhile, and is marked down", 206),
+    ("reasons for heartbeats come all the time, and a node never gets to ask who leads", 19),
 ];

@@ -48,10 +48,19 @@ pub(super) async fn run(shared: Arc<Shared>) {
             in_vain = 0;
             search = Some(Box::pin(find_leader(&shared)));
         }
-        sleep(GAP).await;
+        tokio::select! {
+            biased;
+            () = ended(&mut search) => search = None,
+            () = sleep(GAP) => {}
+        }
         loop {
             tokio::select! {
                 biased;
+                // First: reasons for a heartbeat may come all the time, and the search must go on.
+                () = ended(&mut search) => {
+                    search = None;
+                    break;
+                }
                 () = shared.beat.notified() => break,
                 changed = leader.changed() => match changed {
                     Ok(()) => {
@@ -70,10 +79,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
                         membership_epoch = now.unwrap_or_default();
                         break;
                     }
-                }
-                () = ended(&mut search) => {
-                    search = None;
-                    break;
                 }
                 () = sleep_until(next) => break,
             }

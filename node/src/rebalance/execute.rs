@@ -111,6 +111,8 @@ impl Rebalancer {
     /// One look at every partition of which this node is primary. True if there is more to stream now.
     fn look(&mut self) -> bool {
         if !self.node.is_leased() {
+            // It may be this node that is not heard.
+            self.silences = Silences::default();
             return false;
         }
         let now = self.node.clock().now();
@@ -244,6 +246,7 @@ impl Rebalancer {
     /// Peers that owe acknowledgements and have been silent for too long.
     fn stalled_peers(&mut self, view: &View, now: Tick) -> Vec<NodeId> {
         let timeout = self.node.config().cluster.replica_timeout;
+        let lease = self.node.config().timing.lease;
         let mut stalled = Vec::new();
         self.silences.keep(|id| view.map.nodes.get(&id).is_some_and(NodeRecord::is_up));
         let is_peer = |(id, record): &(&NodeId, &NodeRecord)| **id != self.node.id() && record.is_up();
@@ -254,7 +257,7 @@ impl Rebalancer {
                 heard: link.heard(),
                 owes: !link.is_settled(),
             });
-            if self.silences.is_stalled(id, seen, now, timeout) {
+            if self.silences.is_stalled(id, seen, now, timeout, lease) {
                 stalled.push(id);
             }
         }

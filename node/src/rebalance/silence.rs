@@ -45,7 +45,14 @@ struct Known {
 impl Silences {
     /// Is this peer stalled: no acknowledgement for `timeout`, or nothing heard of it for half of that? `seen` is `None`
     /// while there is no link, which is no sign of life.
-    pub fn is_stalled(&mut self, peer: NodeId, seen: Option<Seen>, now: Tick, timeout: Duration) -> bool {
+    pub fn is_stalled(
+        &mut self,
+        peer: NodeId,
+        seen: Option<Seen>,
+        now: Tick,
+        timeout: Duration,
+        lease: Duration,
+    ) -> bool {
         let known = self.by_peer.entry(peer).or_insert(Known { seen, no_progress: now, silent: now });
         if let Some(seen) = seen {
             let before = known.seen.replace(seen);
@@ -56,7 +63,8 @@ impl Silences {
                 known.silent = now;
             }
         }
-        let silence = (timeout / 2).max(SILENCE_MIN).min(timeout);
+        // A node that nobody hears hears nobody: its own lease is over before it calls the others silent.
+        let silence = (timeout / 2).max(SILENCE_MIN).max(lease + lease / 4).min(timeout);
         now.since(known.no_progress) >= timeout || now.since(known.silent) >= silence
     }
 
@@ -78,6 +86,7 @@ mod tests {
 
     const PEER: NodeId = NodeId(7);
     const TIMEOUT: Duration = Duration::from_secs(2);
+    const LEASE: Duration = Duration::from_millis(700);
 
     fn at(ms: u64) -> Tick {
         Tick(ms * 1_000_000)
@@ -91,26 +100,26 @@ mod tests {
     fn who_is_heard_has_the_whole_timeout_and_who_is_silent_half_of_it() {
         let mut silences = Silences::default();
         for ms in (0..2_000).step_by(200) {
-            assert!(!silences.is_stalled(PEER, owing(5, ms), at(ms), TIMEOUT), "{ms}");
+            assert!(!silences.is_stalled(PEER, owing(5, ms), at(ms), TIMEOUT, LEASE), "{ms}");
         }
-        assert!(silences.is_stalled(PEER, owing(5, 2_000), at(2_000), TIMEOUT));
-        assert!(!silences.is_stalled(PEER, owing(6, 2_001), at(2_001), TIMEOUT), "it acknowledges");
+        assert!(silences.is_stalled(PEER, owing(5, 2_000), at(2_000), TIMEOUT, LEASE));
+        assert!(!silences.is_stalled(PEER, owing(6, 2_001), at(2_001), TIMEOUT, LEASE), "it acknowledges");
         assert!(!silences.has_suspects(at(2_050)));
-        assert!(!silences.is_stalled(PEER, owing(6, 2_001), at(3_000), TIMEOUT));
+        assert!(!silences.is_stalled(PEER, owing(6, 2_001), at(3_000), TIMEOUT, LEASE));
         assert!(silences.has_suspects(at(3_000)));
-        assert!(silences.is_stalled(PEER, owing(6, 2_001), at(3_001), TIMEOUT));
+        assert!(silences.is_stalled(PEER, owing(6, 2_001), at(3_001), TIMEOUT, LEASE));
     }
 
     #[test]
     fn a_lost_link_is_no_sign_of_life_and_a_settled_one_expects_none() {
         let mut silences = Silences::default();
         let settled = Some(Seen { progress: 9, heard: 9, owes: false });
-        assert!(!silences.is_stalled(PEER, settled, at(0), TIMEOUT));
-        assert!(!silences.is_stalled(PEER, settled, at(10_000), TIMEOUT));
-        assert!(!silences.is_stalled(PEER, None, at(10_900), TIMEOUT));
-        assert!(silences.is_stalled(PEER, None, at(11_000), TIMEOUT));
+        assert!(!silences.is_stalled(PEER, settled, at(0), TIMEOUT, LEASE));
+        assert!(!silences.is_stalled(PEER, settled, at(10_000), TIMEOUT, LEASE));
+        assert!(!silences.is_stalled(PEER, None, at(10_900), TIMEOUT, LEASE));
+        assert!(silences.is_stalled(PEER, None, at(11_000), TIMEOUT, LEASE));
         silences.keep(|peer| peer != PEER);
         assert!(!silences.has_suspects(at(11_000)));
-        assert!(!silences.is_stalled(PEER, None, at(11_100), TIMEOUT));
+        assert!(!silences.is_stalled(PEER, None, at(11_100), TIMEOUT, LEASE));
     }
 }

@@ -60,8 +60,7 @@ pub async fn keep_link(node: Arc<Node>, peer: NodeId, incarnation: Incarnation) 
                 node.suspect(peer, incarnation);
             }
         }
-        let lived = opened.map_or(Duration::ZERO, |opened| node.clock().now().since(opened));
-        tokio::time::sleep(backoff.ended(lived, random().random())).await;
+        tokio::time::sleep(backoff.ended(opened, node.clock().now(), random().random())).await;
     }
 }
 

@@ -29,10 +29,10 @@ impl Backoff {
         self.next = now + self.wait(jitter);
     }
 
-    /// A connection that lived for so long is gone (zero: there was none): how long to wait before the next attempt.
-    /// One that is taken and closed at once is as good as none.
-    pub fn ended(&mut self, lived: Duration, jitter: f64) -> Duration {
-        if lived >= LAST {
+    /// A connection that was opened then, if one was, is gone: how long to wait before the next attempt. One that is
+    /// taken and closed at once is as good as none.
+    pub fn ended(&mut self, opened: Option<Tick>, now: Tick, jitter: f64) -> Duration {
+        if opened.is_some_and(|opened| now.since(opened) >= LAST) {
             self.succeeded();
         }
         self.wait(jitter)
@@ -76,8 +76,10 @@ mod tests {
     #[test]
     fn a_peer_that_takes_connections_and_closes_them_is_not_dialed_more_often() {
         let mut backoff = Backoff::default();
-        let waits: Vec<_> = (0..20).map(|_| backoff.ended(Duration::from_millis(5), 0.5)).collect();
+        let (opened, soon) = (Some(Tick(1)), Tick(1) + Duration::from_millis(5));
+        let waits: Vec<_> = (0..20).map(|_| backoff.ended(opened, soon, 0.5)).collect();
         assert!(waits[10..].iter().all(|wait| *wait > LAST.mul_f64(0.7)));
-        assert!(backoff.ended(LAST, 0.5) <= FIRST);
+        assert!(backoff.ended(None, soon, 0.5) > LAST.mul_f64(0.7));
+        assert!(backoff.ended(opened, soon + LAST, 0.5) <= FIRST);
     }
 }

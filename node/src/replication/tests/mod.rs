@@ -78,6 +78,16 @@ impl Sim {
         text
     }
 
+    /// Whatever is under way arrives, and is answered.
+    fn carry(&mut self) {
+        for wire in (0..self.wires.len()).cycle().take(3 * self.wires.len()) {
+            self.send(wire);
+            self.send_last_piece(wire);
+            self.deliver(wire);
+            self.hear(wire);
+        }
+    }
+
     /// Nothing more happens but what is under way: everything must come to rest, whole and equal.
     fn rest(&mut self) {
         for _ in 0..400 {
@@ -92,12 +102,7 @@ impl Sim {
                 self.propose(at);
                 self.log();
             }
-            for wire in (0..self.wires.len()).cycle().take(3 * self.wires.len()) {
-                self.send(wire);
-                self.send_last_piece(wire);
-                self.deliver(wire);
-                self.hear(wire);
-            }
+            self.carry();
             self.settle();
             self.check();
         }
@@ -109,12 +114,7 @@ impl Sim {
         assert!(copies.iter().all(PeerCopy::is_acknowledged), "a copy is not in step");
         let before = self.answered;
         self.execute(primary, true);
-        for wire in (0..self.wires.len()).cycle().take(3 * self.wires.len()) {
-            self.send(wire);
-            self.send_last_piece(wire);
-            self.deliver(wire);
-            self.hear(wire);
-        }
+        self.carry();
         self.settle();
         assert!(self.answered > before, "a write is not answered");
         let content = |at: NodeId| content(&self.nodes[at.0 as usize - 1].partition.keyspace);
