@@ -224,7 +224,11 @@ impl Batch {
             return true;
         };
         if keys.clone().next().is_none() {
-            return false;
+            let needs_keys = !spec.keys.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS);
+            if needs_keys {
+                self.refuse(spec, args, caller);
+            }
+            return needs_keys;
         }
         if keys.clone().any(|at| args[at].len() > KEY_BYTES_MAX) {
             self.reply(caller.version).error(KEY_TOO_LONG);
@@ -253,7 +257,7 @@ impl Batch {
                 keyspace: &mut Keyspace::new(0),
                 now_ms: self.now_ms,
                 random: &mut self.random,
-                effects: &mut Effects::read_only(),
+                effects: &mut Effects::new(false),
                 looks: &mut Looks::default(),
                 source: &self.source,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
