@@ -78,6 +78,8 @@ bit_set! {
         DANGEROUS = "dangerous",
         /// About the connection itself.
         CONNECTION = "connection",
+        /// About transactions.
+        TRANSACTION = "transaction",
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Group {
     Server,
     /// What Redis Cluster clients ask.
     Cluster,
+    /// Several commands as one step.
+    Transactions,
     /// Korum's own.
     Korum,
 }
@@ -62,6 +64,7 @@ impl Group {
             Self::Connection => "connection",
             Self::Server => "server",
             Self::Cluster => "cluster",
+            Self::Transactions => "transactions",
             Self::Korum => "korum",
         }
     }
@@ -72,6 +75,7 @@ impl Group {
             Self::Generic => Categories::KEYSPACE,
             Self::String => Categories::STRING,
             Self::Connection => Categories::CONNECTION,
+            Self::Transactions => Categories::TRANSACTION,
             Self::Server | Self::Cluster | Self::Korum => Categories::of(&[]),
         }
     }

@@ -3,12 +3,13 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, key, korum, server, string};
+use super::{CommandSpec, cluster, connection, key, korum, server, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 6] = [
+static FAMILIES: [&[CommandSpec]; 7] = [
     string::COMMANDS,
     key::COMMANDS,
+    transaction::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     cluster::COMMANDS,
