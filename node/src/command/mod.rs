@@ -12,13 +12,16 @@ use korum_protocol::rope::HELD_BYTES_MIN;
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
 use crate::store::keyspace::{Keyspace, Place, seconds};
-use crate::store::{Entry, Source, StringRef, StringValue, Value, ValueRef};
+use crate::store::{Change, Collection, Entry, Source, StringRef, StringValue, Value, ValueRef};
 
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod hash;
 pub mod key;
 pub mod partition;
+pub mod sample;
+pub mod scan;
 pub mod string;
 pub mod transaction;
 pub mod unit;
@@ -133,9 +136,11 @@ impl<'a> Call<'a> {
 
     /// Sets a key to a value that is handed over.
     fn put_value(&mut self, place: Place<'_>, mut value: Value, deadline_ms: Option<u64>) {
-        let Value::String(string) = &mut value;
-        let is_long = string.as_ref().len() >= HELD_BYTES_MIN;
-        match string.share().filter(|_| is_long) {
+        let shared = match &mut value {
+            Value::String(string) if string.as_ref().len() >= HELD_BYTES_MIN => string.share(),
+            _ => None,
+        };
+        match shared {
             Some(string) => self.effects.set_held(place, string, deadline_ms),
             None => self.effects.set(place, value.as_ref(), deadline_ms),
         }
@@ -154,6 +159,29 @@ impl<'a> Call<'a> {
         true
     }
 
+    /// The living collection of a key, with its access marked, and the writer of the answer beside it.
+    fn read_beside<C: Collection>(
+        &mut self,
+        place: Place<'_>,
+    ) -> Result<(Option<&C>, &mut ReplyWriter<'a>), Stop> {
+        let entry = self.looks.read(self.keyspace, place, self.now_ms, self.effects);
+        let found = entry.map(|entry| C::of(entry.value()).ok_or(WRONG_TYPE)).transpose()?;
+        Ok((found, &mut self.reply))
+    }
+
+    /// The living collection of a key, with its access marked.
+    fn read_collection<C: Collection>(&mut self, place: Place<'_>) -> Result<Option<&C>, Stop> {
+        self.read_beside(place).map(|(found, _)| found)
+    }
+
+    /// Changes the collection of a key, which the caller has looked at: it is of that kind, or missing. A missing
+    /// one is created; one that becomes empty is removed.
+    fn change(&mut self, place: Place<'_>, change: Change<'_>) {
+        self.keyspace.tick(seconds(self.now_ms));
+        self.keyspace.change_collection(place, &change, self.effects.garbage_mut());
+        self.effects.change(place, change);
+    }
+
     /// Sets or takes away the deadline of a key that is there.
     fn set_deadline(&mut self, place: Place<'_>, deadline_ms: Option<u64>) {
         self.keyspace.set_deadline(place, deadline_ms);
@@ -165,6 +193,7 @@ impl<'a> Call<'a> {
 fn string_of(value: ValueRef<'_>) -> Result<StringRef<'_>, Stop> {
     match value {
         ValueRef::String(string) => Ok(string),
+        _ => Err(WRONG_TYPE.into()),
     }
 }
 

@@ -30,8 +30,8 @@ use crate::executor::worker_number;
 use crate::node::Node;
 use crate::replication::effect::Effects;
 use crate::replication::primary::{Admission, Waits};
-use crate::store::Source;
 use crate::store::partition::Role;
+use crate::store::{Keyspace, Source};
 
 pub(super) const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
 
@@ -210,7 +210,7 @@ impl Batch {
         args: &Args<'_>,
         caller: Caller,
     ) -> bool {
-        if spec.first_key == 1 && spec.last_key == 1 {
+        if spec.first_key == 1 && spec.last_key == 1 && !spec.flags.contains(Flags::MOVABLEKEYS) {
             if args[1].len() > KEY_BYTES_MAX {
                 self.reply(caller.version).error(KEY_TOO_LONG);
                 return true;
@@ -220,7 +220,7 @@ impl Batch {
             return true;
         }
         let Ok(keys) = key_positions(spec, args) else {
-            self.reply(caller.version).error("ERR Invalid arguments specified for command");
+            self.refuse(spec, args, caller);
             return true;
         };
         if keys.clone().next().is_none() {
@@ -240,6 +240,29 @@ impl Batch {
             self.place(node, view, spec, args, caller, slots);
         }
         true
+    }
+
+    /// Answers a command whose keys cannot be found, in its own words: run on no keys at all, it comes upon what is
+    /// wrong with its arguments.
+    fn refuse(&mut self, spec: &'static CommandSpec, args: &Args<'_>, caller: Caller) {
+        let start = self.out.mark();
+        execute::run(
+            spec.id,
+            &mut Call {
+                args: *args,
+                keyspace: &mut Keyspace::new(0),
+                now_ms: self.now_ms,
+                random: &mut self.random,
+                effects: &mut Effects::read_only(),
+                looks: &mut Looks::default(),
+                source: &self.source,
+                reply: ReplyWriter::holding(&mut self.out, caller.version),
+            },
+        );
+        if self.out.copied_since(start).first() != Some(&b'-') {
+            self.out.truncate(start);
+            self.reply(caller.version).error("ERR Invalid arguments specified for command");
+        }
     }
 
     /// Runs the opened command where its slots are.

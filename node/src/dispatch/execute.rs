@@ -5,7 +5,7 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, key, partition, string, transaction};
+use crate::command::{Call, hash, key, partition, string, transaction};
 use crate::replication::history::History;
 
 /// Runs the command on the call's partition, which has this history.
@@ -42,6 +42,22 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::DecrBy => string::decrby,
         CommandId::IncrByFloat => string::incrbyfloat,
         CommandId::Lcs => string::lcs,
+        CommandId::HSet => hash::hset,
+        CommandId::HSetNx => hash::hsetnx,
+        CommandId::HMSet => hash::hmset,
+        CommandId::HGet => hash::hget,
+        CommandId::HMGet => hash::hmget,
+        CommandId::HGetAll => hash::hgetall,
+        CommandId::HKeys => hash::hkeys,
+        CommandId::HVals => hash::hvals,
+        CommandId::HLen => hash::hlen,
+        CommandId::HExists => hash::hexists,
+        CommandId::HStrLen => hash::hstrlen,
+        CommandId::HDel => hash::hdel,
+        CommandId::HIncrBy => hash::hincrby,
+        CommandId::HIncrByFloat => hash::hincrbyfloat,
+        CommandId::HRandField => hash::hrandfield,
+        CommandId::HScan => hash::hscan,
         CommandId::Del => key::del,
         CommandId::Unlink => key::unlink,
         CommandId::Exists => key::exists,

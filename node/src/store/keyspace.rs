@@ -152,9 +152,7 @@ impl Keyspace {
             return Some(shared);
         }
         // A string that was changed in place becomes one that is not changed any more.
-        self.change(place, |value| match value {
-            Value::String(string) => string.share(),
-        });
+        self.change(place, |value| if let Value::String(string) = value { string.share() } else { None });
         self.table.get(slot).to_shared()
     }
 

@@ -40,6 +40,8 @@ bit_set! {
         MAY_REPLICATE = "may_replicate",
         /// Not allowed while data is loaded asynchronously.
         NO_ASYNC_LOADING = "no_async_loading",
+        /// May be called with keys or without.
+        NO_MANDATORY_KEYS = "no_mandatory_keys",
         /// Not allowed in a transaction.
         NO_MULTI = "no_multi",
         /// The keys cannot be found by position alone.
@@ -62,8 +64,24 @@ bit_set! {
         READ = "read",
         /// Writes keys.
         WRITE = "write",
+        /// About sets.
+        SET = "set",
+        /// About sorted sets.
+        SORTEDSET = "sortedset",
+        /// About lists.
+        LIST = "list",
+        /// About hashes.
+        HASH = "hash",
         /// About strings.
         STRING = "string",
+        /// About strings as bits.
+        BITMAP = "bitmap",
+        /// About estimated counts.
+        HYPERLOGLOG = "hyperloglog",
+        /// About places on earth.
+        GEO = "geo",
+        /// About streams.
+        STREAM = "stream",
         /// About publish and subscribe.
         PUBSUB = "pubsub",
         /// For operators.
@@ -80,6 +98,8 @@ bit_set! {
         CONNECTION = "connection",
         /// About transactions.
         TRANSACTION = "transaction",
+        /// About scripts.
+        SCRIPTING = "scripting",
     }
 }
 

@@ -21,7 +21,10 @@ macro_rules! command_ids {
 
 command_ids! {
     Get, Set, SetNx, SetEx, PSetEx, GetSet, GetDel, GetEx, MGet, MSet, MSetNx, Append, StrLen, GetRange,
-    SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs, Del, Unlink, Exists, Touch, Type,
+    SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs,
+    HSet, HSetNx, HMSet, HGet, HMGet, HGetAll, HKeys, HVals, HLen, HExists, HStrLen, HDel, HIncrBy,
+    HIncrByFloat, HRandField, HScan,
+    Del, Unlink, Exists, Touch, Type,
     Expire, PExpire, ExpireAt, PExpireAt, Ttl, PTtl, ExpireTime, PExpireTime, Persist, Rename, RenameNx,
     Copy, RandomKey, Keys, Scan, Object, ObjectEncoding, ObjectFreq, ObjectIdletime, ObjectRefcount,
     ObjectHelp, Dump, Restore, Multi, Exec, Discard, Watch, Unwatch, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,

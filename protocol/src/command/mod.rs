@@ -16,6 +16,7 @@ pub mod table;
 // The families, as data.
 pub mod cluster;
 pub mod connection;
+pub mod hash;
 pub mod key;
 pub mod korum;
 pub mod server;
@@ -33,5 +34,5 @@ pub use flags::{Categories, Flags, KeyFlags};
 pub use id::CommandId;
 pub use keys::{KeysError, key_positions};
 pub use resolve::{ResolveError, resolve};
-pub use spec::{CommandSpec, Group, KeySpec};
+pub use spec::{CommandSpec, Group, KeyForm, KeySpec};
 pub use table::lookup;

@@ -3,7 +3,6 @@
 use super::rdb;
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
-use crate::store::ValueRef;
 use crate::store::keyspace::seconds;
 
 /// Latest deadline, Unix ms: answers are signed.
@@ -71,7 +70,7 @@ pub fn restore(call: &mut Call<'_>) {
             return Err("BUSYKEY Target key name already exists.".into());
         }
         let ttl = u64::try_from(integer(call.arg(2))?).map_err(|_| "ERR Invalid TTL value, must be >= 0")?;
-        let string = rdb::restore(call.arg(3)).map_err(|error| error.to_string())?;
+        let value = rdb::restore(call.arg(3)).map_err(|error| error.to_string())?;
         let deadline = match ttl {
             0 => None,
             ms if options.absolute => Some(ms),
@@ -83,7 +82,7 @@ pub fn restore(call: &mut Call<'_>) {
                 call.delete(place);
             }
         } else {
-            call.put(place, ValueRef::string(&string), deadline);
+            call.put_value(place, value, deadline);
             if let Some(idle) = options.idle_seconds {
                 let idle = u32::try_from(idle).unwrap_or(u32::MAX);
                 call.keyspace.set_access(place, seconds(call.now_ms).saturating_sub(idle));

@@ -250,7 +250,7 @@ pub fn mget(call: &mut Call<'_>) {
                 reply_string(&mut call.reply, string);
             }
             Some(ValueRef::String(_)) => reply_long_string(call, place),
-            None => call.reply.null(),
+            Some(_) | None => call.reply.null(),
         }
     }
 }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::Effect;
 use crate::store::garbage::Garbage;
 use crate::store::keyspace::Place;
-use crate::store::{HashPosition, Source, ValueRef};
+use crate::store::{Change, HashPosition, Source, ValueRef};
 
 /// Where one collected effect ends, and whom it is about.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +129,11 @@ impl Effects {
     /// The key is gone.
     pub fn delete(&mut self, place: Place<'_>) {
         self.push(Some(place.position), &Effect::Delete { key: place.key });
+    }
+
+    /// Something happened inside a collection.
+    pub fn change(&mut self, place: Place<'_>, change: Change<'_>) {
+        self.push(Some(place.position), &Effect::Change { key: place.key, change });
     }
 
     /// The key has this deadline now.
