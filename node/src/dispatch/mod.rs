@@ -19,7 +19,7 @@ pub mod batch;
 mod split;
 pub mod slices;
 pub mod everywhere;
-mod publish;
+pub mod publish;
 mod finish;
 mod wait;
 mod assemble;
