@@ -21,6 +21,7 @@ use rand::RngExt;
 
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split};
 use crate::admin::stats::Counter;
@@ -41,6 +42,8 @@ pub struct Batch {
     pub(super) commands: Vec<CommandReply>,
     pub(super) tasks: Vec<Task>,
     pub(super) operations: Vec<Operation>,
+    /// What was published and is not everywhere yet.
+    pub(super) published: Vec<Published>,
     pub(super) waits: Waits,
     /// Partitions with a command that could not run yet: later commands on them wait behind it.
     pub(super) blocked: Vec<PartitionId>,
@@ -72,6 +75,7 @@ impl Batch {
             commands: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            published: Vec::new(),
             waits: Waits::default(),
             blocked: Vec::new(),
             scratch: Rope::new(),
@@ -94,6 +98,7 @@ impl Batch {
         self.commands.clear();
         self.tasks.clear();
         self.operations.clear();
+        self.published.clear();
         self.waits.clear();
         self.blocked.clear();
         self.task_bytes = 0;
@@ -106,6 +111,7 @@ impl Batch {
     pub(super) fn look_at_clock(&mut self, node: &Node) {
         self.now_ms = node.clock().wall_ms();
         self.run = node.leased_run().filter(|_| !node.is_leaving());
+        self.effects.notices.want(node.live.notify_classes());
     }
 
     /// Frees what a large batch has left, before a connection falls silent.
@@ -115,6 +121,7 @@ impl Batch {
         self.commands = Vec::new();
         self.tasks = Vec::new();
         self.operations = Vec::new();
+        self.published = Vec::new();
     }
 
     /// Tells, after [`Self::begin`], what the requests of the batch are parts of.
@@ -440,6 +447,8 @@ impl Batch {
         if has_effects {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
+        // Under the lock, so that what happens to a key is told in its order.
+        publish::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
         if caller.is_strong {
@@ -470,6 +479,8 @@ impl Batch {
             if !self.execute(node, id, spec, args, caller, Into::Out) {
                 self.last().failure = Some(Failure::Again);
             }
+        } else if spec.flags.contains(Flags::PUBSUB) {
+            self.run_told(node, view, spec, args, caller);
         } else if !self.run(node, view, spec, args, caller) {
             self.reply(caller.version).error("ERR only commands with keys are forwarded");
         }
