@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, publish, wait};
+use super::{assemble, everywhere, publish, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -75,6 +75,9 @@ pub async fn run(
             return;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::Watch | CommandId::Exec => {
+            return transaction::apart::run(node, spec, args, caller, asker, out).await;
+        }
         _ if spec.flags.contains(Flags::PUBSUB) => {
             return publish::ask(node, spec, args, caller, &mut reply).await;
         }

@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use korum_protocol::resp::ProtocolVersion;
@@ -34,12 +36,21 @@ pub enum Flag {
     NoEvict = 16,
     /// Its reads do not count as uses.
     NoTouch = 32,
+    /// It keeps what it reads, and is told of changes.
+    Tracking = 64,
+    /// The client that was to get its messages is gone.
+    TrackingBroken = 128,
+    /// It is told of all keys with its prefixes.
+    TrackingAll = 256,
 }
 
-const FLAG_LETTERS: [(Flag, char); 6] = [
+const FLAG_LETTERS: [(Flag, char); 9] = [
     (Flag::Subscribed, 'P'),
     (Flag::Transaction, 'x'),
     (Flag::Blocked, 'b'),
+    (Flag::Tracking, 't'),
+    (Flag::TrackingBroken, 'R'),
+    (Flag::TrackingAll, 'B'),
     (Flag::ReadOnly, 'r'),
     (Flag::NoEvict, 'e'),
     (Flag::NoTouch, 'T'),
@@ -70,6 +81,12 @@ pub struct Client {
     resp: AtomicU8,
     query_bytes: AtomicU64,
     output_bytes: AtomicU64,
+    /// Commands queued in a transaction; -1 outside of one.
+    queued: AtomicI64,
+    watched: AtomicU32,
+    transaction_bytes: AtomicU64,
+    /// Who gets its messages about what it keeps: another client, 0 for itself, -1 if it keeps nothing.
+    redirect: AtomicI64,
     /// Subscriptions, by kind.
     subscriptions: [AtomicUsize; 3],
     /// What others have to say to it; there from the first of it on.
@@ -104,6 +121,10 @@ impl Client {
             resp: AtomicU8::new(2),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
+            transaction_bytes: AtomicU64::new(0),
+            redirect: AtomicI64::new(-1),
             subscriptions: Default::default(),
             outbox: OnceLock::new(),
             unblock: AtomicU8::new(0),
@@ -134,6 +155,14 @@ impl Client {
         self.output_bytes.store(output_bytes as u64, Relaxed);
     }
 
+    /// Tells how many commands it has queued since `MULTI`, how many keys it watches, and what these take.
+    pub fn set_transaction(&self, queued: Option<usize>, watched: usize, bytes: usize) {
+        self.set_flag(Flag::Transaction, queued.is_some());
+        self.queued.store(queued.map_or(-1, |count| count as i64), Relaxed);
+        self.watched.store(watched as u32, Relaxed);
+        self.transaction_bytes.store(bytes as u64, Relaxed);
+    }
+
     /// Sets or clears a flag.
     pub fn set_flag(&self, flag: Flag, value: bool) {
         if value {
@@ -162,6 +191,11 @@ impl Client {
     pub fn set_subscriptions(&self, counts: Counts) {
         self.subscriptions.iter().zip(counts.0).for_each(|(to, count)| to.store(count, Relaxed));
         self.set_flag(Flag::Subscribed, counts.total() > 0);
+    }
+
+    /// Tells who gets its messages about what it keeps.
+    pub fn set_redirect(&self, redirect: i64) {
+        self.redirect.store(redirect, Relaxed);
     }
 
     /// What others have to say to it, if anybody ever had.
@@ -272,7 +306,8 @@ impl Client {
         if flags.is_empty() {
             flags.push('N');
         }
-        let multi = if self.has_flag(Flag::Transaction) { 0 } else { -1 };
+        let (multi, watch) = (self.queued.load(Relaxed), self.watched.load(Relaxed));
+        let transaction = self.transaction_bytes.load(Relaxed);
         let (query, output) = (self.query_bytes.load(Relaxed), self.output_bytes.load(Relaxed));
         let (waiting, messages) =
             self.outbox().map_or((0, 0), |outbox| (outbox.bytes() as u64, outbox.count()));
@@ -281,8 +316,9 @@ impl Client {
         let _ = write!(
             line,
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub={channels} psub={patterns} ssub={shard} \
-             multi={multi} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output} oll={messages} omem={} \
-             tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}",
+             multi={multi} watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} \
+             oll={messages} omem={} \
+             tot-mem={} events=r cmd={} user=default redir={} resp={} lib-name={} lib-ver={}",
             self.id,
             self.address,
             self.local,
@@ -290,8 +326,9 @@ impl Client {
             now.since(self.created).as_secs(),
             now.since(self.last_used()).as_secs(),
             output + waiting,
-            size_of::<Self>() as u64 + query + output + waiting,
+            size_of::<Self>() as u64 + query + output + waiting + transaction,
             if labels.command.is_empty() { "NULL" } else { labels.command },
+            self.redirect.load(Relaxed),
             self.resp.load(Relaxed),
             labels.library,
             labels.library_version,

@@ -15,6 +15,7 @@ pub use super::client::{Client, Flag, Unblock, is_valid_name};
 use super::outbox::Limits;
 use super::pubsub::Hub;
 use super::session::PortKind;
+use super::tracking::Tracker;
 use crate::env::{Clock, Tick};
 
 /// Text of the refusal when there are too many clients.
@@ -79,6 +80,8 @@ pub struct Registry {
     unpaused: Notify,
     /// What they listen to.
     pub hub: Hub,
+    /// What they keep.
+    pub tracker: Tracker,
 }
 
 /// A place in the registry; dropping it gives the place back.
@@ -92,6 +95,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.registry.clients().remove(&self.client.id);
         self.registry.hub.leave(&self.client);
+        self.registry.tracker.end(&self.client);
     }
 }
 
@@ -243,7 +247,7 @@ mod tests {
             line,
             format!(
                 "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=0 name=x age=5 idle=3 flags=N db=0 sub=0 psub=0 \
-                 ssub=0 multi=-1 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
+                 ssub=0 multi=-1 watch=0 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
                  tot-mem={memory} events=r cmd=client|list user=default redir=-1 resp=3 lib-name=redis-py lib-ver="
             )
         );

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
-use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
+use korum_protocol::command::{CommandId, CommandSpec, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
@@ -26,7 +26,8 @@ use crate::admin::stats::Counter;
 use crate::command::pubsub;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::slices;
-use crate::dispatch::{Batch, Caller, admit, alone};
+use crate::dispatch::transaction::{self, apart};
+use crate::dispatch::{Batch, Caller, admit, alone, track};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
 use crate::executor::worker_number;
@@ -188,8 +189,14 @@ impl Connection {
                     after = After::Paused;
                     break;
                 }
+                Ok(spec) if self.session.transaction.queues(spec) => {
+                    self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    transaction::queue(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);
+                    last = Some(spec.full_name);
+                }
                 Ok(spec) if self.batch.ends_before(spec) => break,
-                Ok(spec) if alone::runs_alone(spec) => {
+                Ok(spec) if alone::runs_alone(spec) || apart::runs_alone(spec, &self.session.transaction) => {
                     after = After::Alone(spec, consumed);
                     break;
                 }
@@ -203,6 +210,8 @@ impl Connection {
                 }
                 Err(text) => {
                     self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    let text = transaction::refuse(&args, text, &mut asker);
                     self.batch.reply(caller.version).error_bytes(&text);
                     self.node.stats.of(worker_number()).add(Counter::Rejected, 1);
                 }
@@ -229,13 +238,17 @@ impl Connection {
         args: &Args<'_>,
         caller: Caller,
     ) {
+        if self.session.tracking.is_some() {
+            track::before(&self.node, spec, args, caller, &mut self.session, &self.place.client);
+        }
         self.batch.open(request, caller);
         let mut asker = Asker { session: &mut self.session, client: &self.place.client };
         keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);
     }
 
     fn is_held_back(&self, spec: &CommandSpec) -> bool {
-        self.node.clients.holds_back(spec.flags.contains(Flags::WRITE), || self.node.clock().now())
+        let is_write = transaction::writes(spec, &self.session.transaction);
+        self.node.clients.holds_back(is_write, || self.node.clock().now())
     }
 
     /// The command that was opened last has run: is its reply wanted?

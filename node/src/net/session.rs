@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use korum_protocol::map::PartitionId;
 use korum_protocol::resp::ProtocolVersion;
 
+use crate::command::tracking;
 use crate::config::Consistency;
+use crate::dispatch::transaction::Transaction;
 use crate::dispatch::{Caller, Port};
 
 /// Which of the two client-facing ports a connection came through.
@@ -57,6 +59,12 @@ pub struct Session {
     pub consistency: Option<Consistency>,
     /// Partitions to which it has written with the weaker promise.
     pub written: BTreeSet<PartitionId>,
+    /// What it has queued since `MULTI`, and what it watches.
+    pub transaction: Transaction,
+    /// `EXEC` runs: its reply is not finished.
+    pub is_executing: bool,
+    /// It keeps what it reads, and is told of changes.
+    pub tracking: Option<tracking::Options>,
     /// Close it once what was written so far is sent.
     pub closing: bool,
 }
@@ -76,6 +84,9 @@ impl Session {
             no_touch: false,
             consistency: None,
             written: BTreeSet::new(),
+            transaction: Transaction::default(),
+            is_executing: false,
+            tracking: None,
             closing: false,
         }
     }
