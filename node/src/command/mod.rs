@@ -36,7 +36,10 @@ pub mod pubsub;
 pub mod server;
 pub mod subcommand;
 pub mod topology;
+pub mod tracking;
 
+#[cfg(test)]
+mod events_tests;
 #[cfg(test)]
 mod no_panic;
 #[cfg(test)]

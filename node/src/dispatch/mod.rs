@@ -8,8 +8,8 @@
 //! 6. `assemble`: the replies, in request order.
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
-//! `wait`); those that speak for the whole cluster on the client port by `everywhere`; messages go out by `publish`;
-//! what is said between `MULTI` and `EXEC` is queued by `transaction`.
+//! `wait`); those that speak for the whole cluster on the client port by `everywhere`; what is said between `MULTI` and
+//! `EXEC` is queued by `transaction`; messages go out by `publish`.
 
 pub mod caller;
 pub mod admit;
@@ -22,6 +22,7 @@ pub mod slices;
 pub mod everywhere;
 pub mod transaction;
 pub mod publish;
+pub mod track;
 mod finish;
 mod wait;
 mod assemble;
