@@ -18,6 +18,7 @@ mod meet;
 mod pause;
 mod ports;
 mod promises;
+mod pubsub;
 mod reform;
 mod rolling;
 mod transactions;

@@ -5,6 +5,7 @@
 
 mod hostile;
 mod protocol;
+mod pubsub;
 mod replies;
 mod resp3;
 mod session;

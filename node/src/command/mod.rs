@@ -32,6 +32,7 @@ pub mod connection;
 pub mod korum;
 pub mod memory;
 pub mod outcome;
+pub mod pubsub;
 pub mod server;
 pub mod subcommand;
 pub mod topology;

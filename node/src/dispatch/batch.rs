@@ -21,6 +21,7 @@ use rand::RngExt;
 
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::publish::Published;
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split};
 use crate::admin::stats::Counter;
@@ -41,6 +42,8 @@ pub struct Batch {
     pub(super) commands: Vec<CommandReply>,
     pub(super) tasks: Vec<Task>,
     pub(super) operations: Vec<Operation>,
+    /// What was published and is not everywhere yet.
+    pub(super) published: Vec<Published>,
     pub(super) waits: Waits,
     /// Partitions with a command that could not run yet: later commands on them wait behind it.
     pub(super) blocked: Vec<PartitionId>,
@@ -72,6 +75,7 @@ impl Batch {
             commands: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            published: Vec::new(),
             waits: Waits::default(),
             blocked: Vec::new(),
             scratch: Rope::new(),
@@ -94,6 +98,7 @@ impl Batch {
         self.commands.clear();
         self.tasks.clear();
         self.operations.clear();
+        self.published.clear();
         self.waits.clear();
         self.blocked.clear();
         self.task_bytes = 0;
@@ -115,6 +120,7 @@ impl Batch {
         self.commands = Vec::new();
         self.tasks = Vec::new();
         self.operations = Vec::new();
+        self.published = Vec::new();
     }
 
     /// Tells, after [`Self::begin`], what the requests of the batch are parts of.
@@ -470,6 +476,8 @@ impl Batch {
             if !self.execute(node, id, spec, args, caller, Into::Out) {
                 self.last().failure = Some(Failure::Again);
             }
+        } else if spec.flags.contains(Flags::PUBSUB) {
+            self.run_told(node, view, spec, args, caller);
         } else if !self.run(node, view, spec, args, caller) {
             self.reply(caller.version).error("ERR only commands with keys are forwarded");
         }

@@ -38,6 +38,8 @@ command_ids! {
     LatencyDoctor, LatencyGraph, LatencyHistogram, LatencyHistory, LatencyLatest, LatencyReset, LatencyHelp, Debug, Cluster, ClusterInfo, ClusterMyid, ClusterNodes, ClusterSlots,
     ClusterShards, ClusterKeyslot, ClusterCountkeysinslot, ClusterGetkeysinslot, ClusterMeet,
     ClusterForget, ClusterLinks, ClusterCountFailureReports, ClusterReplicas, ClusterSlaves, ClusterHelp,
+    Subscribe, Unsubscribe, PSubscribe, PUnsubscribe, Publish, SSubscribe, SUnsubscribe, SPublish, PubSub,
+    PubSubChannels, PubSubNumsub, PubSubNumpat, PubSubShardchannels, PubSubShardnumsub, PubSubHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
     KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumWatch, KorumExec,
     KorumExecRo, KorumHelp,
