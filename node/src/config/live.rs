@@ -14,6 +14,7 @@ use korum_protocol::resp::request::RequestLimits;
 use super::Config;
 use super::parameter::PARAMETERS;
 use crate::net::outbox::Limits;
+use crate::store::Classes;
 
 /// Eviction policies, in the order in which Redis lists them; [`Live::policy`] is an index into this.
 pub const POLICIES: &[&str] = &[
@@ -44,6 +45,7 @@ struct Hot {
     query_bytes: AtomicU64,
     output_bytes: AtomicU64,
     pubsub: [AtomicU64; 3],
+    notify: AtomicU64,
     slower_than_us: AtomicU64,
 }
 
@@ -168,6 +170,11 @@ impl Live {
         Limits { hard: hard as usize, soft: soft as usize, patience: Duration::from_secs(seconds) }
     }
 
+    /// Which events of keys are told.
+    pub fn notify_classes(&self) -> Classes {
+        Classes::from_bits(self.hot.notify.load(Relaxed) as u16)
+    }
+
     /// Commands that take longer, in microseconds, are logged as slow; `None` turns that off.
     pub fn slowlog_slower_than_us(&self) -> Option<u64> {
         Some(self.hot.slower_than_us.load(Relaxed)).filter(|&us| us != u64::MAX)
@@ -187,6 +194,8 @@ impl Hot {
         self.policy.store(policy.unwrap_or(POLICIES.len() - 1) as u64, Relaxed);
         let output = texts["client-output-buffer-limit"].split(' ').nth(1).and_then(|hard| hard.parse().ok());
         self.output_bytes.store(output.unwrap_or(0), Relaxed);
+        let events = Classes::parse(&texts["notify-keyspace-events"]);
+        self.notify.store(u64::from(events.bits()), Relaxed);
         let classes = texts["client-output-buffer-limit"].split(' ');
         for (limit, word) in self.pubsub.iter().zip(classes.skip_while(|word| *word != "pubsub").skip(1)) {
             limit.store(word.parse().unwrap_or(0), Relaxed);

@@ -21,7 +21,7 @@ use rand::RngExt;
 
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
-use super::publish::Published;
+use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split};
 use crate::admin::stats::Counter;
@@ -111,6 +111,7 @@ impl Batch {
     pub(super) fn look_at_clock(&mut self, node: &Node) {
         self.now_ms = node.clock().wall_ms();
         self.run = node.leased_run().filter(|_| !node.is_leaving());
+        self.effects.notices.want(node.live.notify_classes());
     }
 
     /// Frees what a large batch has left, before a connection falls silent.
@@ -446,6 +447,8 @@ impl Batch {
         if has_effects {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
+        // Under the lock, so that what happens to a key is told in its order.
+        publish::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
         if caller.is_strong {

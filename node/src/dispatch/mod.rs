@@ -21,7 +21,7 @@ mod split;
 pub mod slices;
 pub mod everywhere;
 pub mod transaction;
-mod publish;
+pub mod publish;
 mod finish;
 mod wait;
 mod assemble;

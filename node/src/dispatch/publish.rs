@@ -1,7 +1,7 @@
 //! Messages on their way to those who listen, at this node and at all others.
 //!
-//! For: `PUBLISH` and `SPUBLISH` in a batch, handing what was published to every node that is up, and `PUBSUB` for the
-//! whole cluster.
+//! For: `PUBLISH` and `SPUBLISH` in a batch, handing what was published to every node that is up, `PUBSUB` for the whole
+//! cluster, and events of keys.
 //! Not here: who listens at this node (`net::pubsub`), what one node answers (`command::pubsub`).
 //!
 //! A message goes to every other node as the request that it came in; there it is handed to those who listen and is
@@ -12,7 +12,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use korum_protocol::command::{CommandId, CommandSpec, Flags};
 use korum_protocol::id::NodeId;
 use korum_protocol::map::View;
@@ -34,7 +34,12 @@ use crate::executor::worker_number;
 use crate::net::forward::{Answer, FRAME_BYTES, ForwardError, REQUEST_HEADER_BYTES};
 use crate::net::pubsub::{Message, Topic};
 use crate::node::Node;
+use crate::replication::effect::Effects;
+use crate::store::{Classes, Notice, Source};
 
+/// What stands before the key, or the event, in the channel of an event of a key. There is one database.
+const KEYSPACE: &[u8] = b"__keyspace@0__:";
+const KEYEVENT: &[u8] = b"__keyevent@0__:";
 /// How long a publisher waits for other nodes: as long as a node may be silent before it is marked down, and a little
 /// more. What has not answered by then is not counted.
 pub(super) const PEERS_WAIT: Duration = Duration::from_secs(1);
@@ -231,6 +236,44 @@ pub(super) async fn spread(node: &Node, published: &[Published]) -> Vec<i64> {
     counts
 }
 
+/// Tells those who listen, here and at all other nodes, what a command has done to keys. To be called under the lock of
+/// their partition, so that what happens to a key is told in its order. Waits for nobody: a node that is not reached
+/// at this moment misses it.
+#[inline]
+pub fn announce(node: &Node, effects: &mut Effects) {
+    if !effects.notices.is_empty() {
+        announce_all(node, effects);
+    }
+}
+
+#[cold]
+fn announce_all(node: &Node, effects: &mut Effects) {
+    let (classes, notices) = effects.notices.take();
+    let channel = |start: &[u8], end: &[u8]| Bytes::from([start, end].concat());
+    let mut requests = Rope::new();
+    for Notice { event, key } in notices {
+        let of_key = classes.contains(Classes::KEYSPACE).then(|| (channel(KEYSPACE, &key), event.into()));
+        let of_event =
+            classes.contains(Classes::KEYEVENT).then(|| (channel(KEYEVENT, event.as_bytes()), key));
+        for (channel, payload) in of_key.into_iter().chain(of_event) {
+            let message = Message { is_shard: false, channel, payload };
+            deliver(node, &message);
+            encode(&message, &mut requests);
+        }
+    }
+    node.forwards().tell_all(&requests);
+}
+
+/// Does what another node has told, which nobody answers. False if it means nothing.
+pub fn take_told(node: &Node, args: &Args<'_>, source: &Source) -> bool {
+    let is_known = args.len() == 3 && args[0].eq_ignore_ascii_case(b"publish");
+    if is_known {
+        let (channel, payload) = (source.keep(&args[1]), source.keep(&args[2]));
+        deliver(node, &Message { is_shard: false, channel, payload });
+    }
+    is_known
+}
+
 /// The requests of as many messages as fit in a frame, at least one; how many.
 fn frame(published: &[Published]) -> (Rope, usize) {
     let mut body = Rope::new();
@@ -242,16 +285,21 @@ fn frame(published: &[Published]) -> (Rope, usize) {
         if count > 0 && body.len() + size > FRAME_BYTES - REQUEST_HEADER_BYTES {
             break;
         }
-        let name: &'static [u8] = if message.is_shard { b"SPUBLISH" } else { b"PUBLISH" };
-        encode_header(b'*', 3, body.copied_mut());
-        for word in [&name.into(), &message.channel, &message.payload] {
-            encode_header(b'$', word.len(), body.copied_mut());
-            body.push(word.clone());
-            body.extend_from_slice(b"\r\n");
-        }
+        encode(message, &mut body);
         count += 1;
     }
     (body, count)
+}
+
+/// Appends the request that publishes a message.
+fn encode(message: &Message, out: &mut Rope) {
+    let name: &'static [u8] = if message.is_shard { b"SPUBLISH" } else { b"PUBLISH" };
+    encode_header(b'*', 3, out.copied_mut());
+    for word in [&name.into(), &message.channel, &message.payload] {
+        encode_header(b'$', word.len(), out.copied_mut());
+        out.push(word.clone());
+        out.extend_from_slice(b"\r\n");
+    }
 }
 
 /// Other nodes that are up.
