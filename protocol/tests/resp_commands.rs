@@ -2,7 +2,7 @@
 
 use bytes::BytesMut;
 use korum_protocol::command::{
-    self, CommandSpec, Flags, KeySpec, introspect, key_positions, lookup, resolve, table,
+    self, CommandSpec, Flags, KeyForm, KeySpec, introspect, key_positions, lookup, resolve, table,
 };
 use korum_protocol::resp::{Parsed, ProtocolVersion, Reply, ReplyDecoder, ReplyWriter, RequestParser};
 
@@ -29,7 +29,15 @@ fn joined<'a>(parts: impl Iterator<Item = &'a str>) -> String {
 fn facts(spec: &CommandSpec) -> String {
     let key = |key: &KeySpec| {
         let flags: Vec<_> = key.flags.names().collect();
-        format!("{}@{}:{}:{}", flags.join("+"), key.first, key.last, key.step)
+        let place = match key.form {
+            KeyForm::Range => format!("{}:{}:{}", key.first, key.last, key.step),
+            KeyForm::Counted => format!("#{}", key.first),
+            KeyForm::After { word, from, parts } => {
+                format!("{word}>{from}:{}:{}/{parts}", key.last, key.step)
+            }
+            KeyForm::Unknown => "?".to_owned(),
+        };
+        format!("{}@{place}", flags.join("+"))
     };
     let categories: Vec<_> = spec.categories.names().map(|name| format!("@{name}")).collect();
     let keys: Vec<_> = spec.keys.iter().map(key).collect();

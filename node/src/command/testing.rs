@@ -1,11 +1,14 @@
 //! Drives commands directly, one keyspace and a clock that stands still unless told.
 
 use bytes::Bytes;
+use korum_protocol::command::resolve::wrong_arity;
+use korum_protocol::command::{CommandSpec, table};
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::SeedableRng;
 
-use super::{Call, Looks, key, string};
+use super::{Call, Looks};
+use crate::dispatch::execute;
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
 use crate::store::{Garbage, Keyspace, Source};
@@ -61,7 +64,12 @@ impl Bench {
         if name == "object" || name == "memory" {
             name = format!("{name}|{}", String::from_utf8_lossy(arguments[1]).to_ascii_lowercase());
         }
-        command(&name)(&mut call);
+        let spec = lookup_whole(&name).unwrap_or_else(|| panic!("no command {name}"));
+        if spec.accepts(arguments.len()) {
+            execute::run(spec.id, &mut call);
+        } else {
+            call.reply.error(&wrong_arity(spec));
+        }
         self.count = effects.count();
         for (position, bytes) in effects.iter() {
             let bytes = bytes.into_bytes();
@@ -95,54 +103,9 @@ impl Bench {
     }
 }
 
-fn command(name: &str) -> fn(&mut Call<'_>) {
-    match name {
-        "get" => string::get,
-        "set" => string::set,
-        "setnx" => string::setnx,
-        "setex" => string::setex,
-        "psetex" => string::psetex,
-        "getset" => string::getset,
-        "getdel" => string::getdel,
-        "getex" => string::getex,
-        "mget" => string::mget,
-        "mset" => string::mset,
-        "msetnx" => string::msetnx,
-        "append" => string::append,
-        "strlen" => string::strlen,
-        "getrange" => string::getrange,
-        "substr" => string::substr,
-        "setrange" => string::setrange,
-        "incr" => string::incr,
-        "decr" => string::decr,
-        "incrby" => string::incrby,
-        "decrby" => string::decrby,
-        "incrbyfloat" => string::incrbyfloat,
-        "lcs" => string::lcs,
-        "del" => key::del,
-        "unlink" => key::unlink,
-        "exists" => key::exists,
-        "touch" => key::touch,
-        "type" => key::type_,
-        "expire" => key::expire,
-        "pexpire" => key::pexpire,
-        "expireat" => key::expireat,
-        "pexpireat" => key::pexpireat,
-        "ttl" => key::ttl,
-        "pttl" => key::pttl,
-        "expiretime" => key::expiretime,
-        "pexpiretime" => key::pexpiretime,
-        "persist" => key::persist,
-        "rename" => key::rename,
-        "renamenx" => key::renamenx,
-        "copy" => key::copy,
-        "dump" => key::dump,
-        "restore" => key::restore,
-        "object|encoding" => key::object_encoding,
-        "object|freq" => key::object_freq,
-        "object|idletime" => key::object_idletime,
-        "object|refcount" => key::object_refcount,
-        "memory|usage" => key::memory_usage,
-        _ => panic!("no command {name}"),
-    }
+/// The command, or the subcommand, of this whole name.
+fn lookup_whole(name: &str) -> Option<&'static CommandSpec> {
+    let (container, sub) = name.split_once('|').unwrap_or((name, ""));
+    let spec = table::lookup(container.as_bytes())?;
+    if sub.is_empty() { Some(spec) } else { table::lookup_in(spec, sub.as_bytes()) }
 }

@@ -5,9 +5,19 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, key, partition, string};
+use crate::command::{Call, hash, key, partition, string, transaction};
+use crate::replication::history::History;
 
-/// Runs the command on the call's partition.
+/// Runs the command on the call's partition, which has this history.
+pub fn run_on(id: CommandId, call: &mut Call<'_>, history: &mut History) {
+    match id {
+        CommandId::KorumWatch => transaction::watch(call, history),
+        CommandId::KorumExec | CommandId::KorumExecRo => transaction::exec(call, history),
+        _ => run(id, call),
+    }
+}
+
+/// Runs the command on the call's partition; also a command that is a part of another one.
 pub fn run(id: CommandId, call: &mut Call<'_>) {
     let run: fn(&mut Call<'_>) = match id {
         CommandId::Get => string::get,
@@ -32,6 +42,22 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::DecrBy => string::decrby,
         CommandId::IncrByFloat => string::incrbyfloat,
         CommandId::Lcs => string::lcs,
+        CommandId::HSet => hash::hset,
+        CommandId::HSetNx => hash::hsetnx,
+        CommandId::HMSet => hash::hmset,
+        CommandId::HGet => hash::hget,
+        CommandId::HMGet => hash::hmget,
+        CommandId::HGetAll => hash::hgetall,
+        CommandId::HKeys => hash::hkeys,
+        CommandId::HVals => hash::hvals,
+        CommandId::HLen => hash::hlen,
+        CommandId::HExists => hash::hexists,
+        CommandId::HStrLen => hash::hstrlen,
+        CommandId::HDel => hash::hdel,
+        CommandId::HIncrBy => hash::hincrby,
+        CommandId::HIncrByFloat => hash::hincrbyfloat,
+        CommandId::HRandField => hash::hrandfield,
+        CommandId::HScan => hash::hscan,
         CommandId::Del => key::del,
         CommandId::Unlink => key::unlink,
         CommandId::Exists => key::exists,

@@ -40,6 +40,10 @@ impl Keyspace {
                 let deadline_ms = deadline_ms.map(|deadline| deadline.saturating_add(late_ms));
                 self.put(place, value, deadline_ms, garbage);
             }
+            Effect::Collection { state, deadline_ms, .. } => {
+                self.put_value(place, state.to_value(), deadline_ms, garbage);
+            }
+            Effect::Change { change, .. } => self.change_collection(place, &change, garbage),
             Effect::Delete { .. } | Effect::Clear => {
                 self.remove(place, garbage);
             }
@@ -79,8 +83,9 @@ impl Keyspace {
         }
         let second = self.second;
         self.change(place, |value| {
-            let Value::String(string) = value;
-            edit(string.raw_mut());
+            if let Value::String(string) = value {
+                edit(string.raw_mut());
+            }
         });
         self.set_access(place, second);
     }

@@ -47,7 +47,7 @@ struct Wide {
 const _: () = assert!(size_of::<Entry>() == 16);
 
 fn packed_len(key: &[u8], value: ValueRef<'_>, deadline_ms: Option<u64>) -> Option<usize> {
-    let ValueRef::String(string) = value;
+    let ValueRef::String(string) = value else { return None };
     let value_len = match string {
         StringRef::Integer(_) => 8,
         StringRef::Bytes(bytes) | StringRef::Raw(bytes) => bytes.len(),
@@ -76,10 +76,9 @@ impl Entry {
     /// A new entry with its own copy of `key` and `value`.
     #[must_use]
     pub fn new(key: &[u8], value: ValueRef<'_>, deadline_ms: Option<u64>, access: u32) -> Self {
-        let Some(len) = packed_len(key, value, deadline_ms) else {
+        let (Some(len), ValueRef::String(string)) = (packed_len(key, value, deadline_ms), value) else {
             return Self::wide(key.into(), value.to_value(), deadline_ms, access);
         };
-        let ValueRef::String(string) = value;
         let mut packed = Vec::with_capacity(len);
         let kind = match string {
             StringRef::Bytes(_) => KIND_BYTES,
@@ -159,7 +158,7 @@ impl Entry {
                 Value::String(StringValue::Bytes(bytes)) if bytes.len() >= LARGE_VALUE_BYTES => {
                     Some(bytes.clone())
                 }
-                Value::String(_) => None,
+                Value::String(_) | Value::Hash(_) => None,
             },
             Form::Packed(_) => None,
         }
@@ -233,9 +232,8 @@ impl Entry {
 
     /// Overwrites a packed entry where the new content has exactly the room of the old one.
     fn overwrite_packed(&mut self, value: ValueRef<'_>, deadline_ms: Option<u64>, access: u32) -> bool {
-        let Form::Packed(packed) = &mut self.0 else { return false };
+        let (Form::Packed(packed), ValueRef::String(string)) = (&mut self.0, value) else { return false };
         let at = layout(packed);
-        let ValueRef::String(string) = value;
         let number;
         let (kind, bytes) = match string {
             StringRef::Bytes(bytes) => (KIND_BYTES, bytes),

@@ -112,7 +112,7 @@ impl Keyspace {
         }
         if !effects.is_read_only() {
             self.remove_slot(place.position, slot, effects.garbage_mut());
-            effects.delete(place);
+            effects.expired(place);
         }
         None
     }
@@ -152,9 +152,7 @@ impl Keyspace {
             return Some(shared);
         }
         // A string that was changed in place becomes one that is not changed any more.
-        self.change(place, |value| match value {
-            Value::String(string) => string.share(),
-        });
+        self.change(place, |value| if let Value::String(string) = value { string.share() } else { None });
         self.table.get(slot).to_shared()
     }
 
@@ -302,7 +300,7 @@ impl Keyspace {
             for key in &due {
                 let place = Place { key, position };
                 self.remove(place, effects.garbage_mut());
-                effects.delete(place);
+                effects.expired(place);
             }
             removed += due.len().max(1);
         }

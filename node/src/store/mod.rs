@@ -12,6 +12,9 @@ mod segment;
 pub mod entry;
 pub mod value;
 pub mod integer;
+pub mod collection;
+pub mod packed;
+pub mod hash;
 pub mod position;
 pub mod scan;
 pub mod random;
@@ -21,16 +24,20 @@ pub mod stream;
 pub mod apply;
 pub mod source;
 pub mod garbage;
+pub mod notice;
 pub mod janitor;
 pub mod check;
 
 #[cfg(test)]
 mod tests;
 
+pub use collection::{Change, Collection, Kind};
 pub use entry::Entry;
 pub use garbage::Garbage;
+pub use hash::{Hash, HashChange};
 pub use janitor::Janitor;
 pub use keyspace::Keyspace;
+pub use notice::{Classes, Notice, Notices};
 pub use partition::{Partition, Role};
 pub use partitions::Store;
 pub use position::{HashPosition, HashRange};

@@ -188,7 +188,8 @@ impl Keyspace {
     ) -> Result<Keys<'a>, EffectError> {
         let mut keys = Keys::new();
         while !entries.is_empty() {
-            let Effect::Set { key, .. } = Effect::decode(&mut entries)? else {
+            let (Effect::Set { key, .. } | Effect::Collection { key, .. }) = Effect::decode(&mut entries)?
+            else {
                 return Err(EffectError::NotOfChunk);
             };
             let position = self.hash_position(key);

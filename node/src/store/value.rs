@@ -2,13 +2,14 @@
 //!
 //! For: values owned by the store (`Value`) and seen from outside (`ValueRef`).
 //! Not here: their place in memory (`entry`), their bytes on the wire (`replication::effect`).
-//! Next: a new family adds a variant to both and to `effect`'s type bytes.
+//! Next: `collection` for what is made of items.
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use korum_protocol::resp::reply::decimal;
 
+use super::hash::Hash;
 use super::integer;
 
 /// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
@@ -19,6 +20,8 @@ pub const EMBEDDED_BYTES_MAX: usize = 44;
 pub enum Value {
     /// Of `SET` and kin.
     String(StringValue),
+    /// Of `HSET` and kin.
+    Hash(Box<Hash>),
 }
 
 /// A string that the store owns; two are equal if no command can tell them apart.
@@ -37,6 +40,8 @@ pub enum StringValue {
 pub enum ValueRef<'a> {
     /// Of `SET` and kin.
     String(StringRef<'a>),
+    /// Of `HSET` and kin.
+    Hash(&'a Hash),
 }
 
 /// A string, borrowed; the variants are those of [`StringValue`], and so is equality.
@@ -56,6 +61,7 @@ impl Value {
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {
             Self::String(string) => ValueRef::String(string.as_ref()),
+            Self::Hash(hash) => ValueRef::Hash(hash),
         }
     }
 
@@ -66,6 +72,7 @@ impl Value {
             Self::String(StringValue::Integer(_)) => 0,
             Self::String(StringValue::Bytes(bytes)) => bytes.len(),
             Self::String(StringValue::Raw(bytes)) => bytes.capacity(),
+            Self::Hash(hash) => hash.heap_bytes(),
         }
     }
 }
@@ -134,12 +141,10 @@ impl<'a> ValueRef<'a> {
     /// An owned copy.
     #[must_use]
     pub fn to_value(self) -> Value {
-        let Self::String(string) = self;
-        Value::String(match string {
-            StringRef::Integer(number) => StringValue::Integer(number),
-            StringRef::Bytes(bytes) => StringValue::Bytes(Bytes::copy_from_slice(bytes)),
-            StringRef::Raw(bytes) => StringValue::Raw(bytes.to_vec()),
-        })
+        match self {
+            Self::String(string) => Value::String(string.to_value()),
+            Self::Hash(hash) => Value::Hash(Box::new(hash.clone())),
+        }
     }
 
     /// What `TYPE` answers.
@@ -147,6 +152,7 @@ impl<'a> ValueRef<'a> {
     pub fn type_name(self) -> &'static str {
         match self {
             Self::String(_) => "string",
+            Self::Hash(_) => "hash",
         }
     }
 
@@ -155,6 +161,7 @@ impl<'a> ValueRef<'a> {
     pub fn encoding(self) -> &'static str {
         match self {
             Self::String(string) => string.encoding(),
+            Self::Hash(hash) => hash.encoding(),
         }
     }
 }
@@ -168,6 +175,16 @@ impl PartialEq for StringRef<'_> {
 impl Eq for StringRef<'_> {}
 
 impl<'a> StringRef<'a> {
+    /// An owned copy.
+    #[must_use]
+    pub fn to_value(self) -> StringValue {
+        match self {
+            Self::Integer(number) => StringValue::Integer(number),
+            Self::Bytes(bytes) => StringValue::Bytes(Bytes::copy_from_slice(bytes)),
+            Self::Raw(bytes) => StringValue::Raw(bytes.to_vec()),
+        }
+    }
+
     /// What `OBJECT ENCODING` answers.
     #[must_use]
     pub fn encoding(self) -> &'static str {

@@ -40,6 +40,8 @@ bit_set! {
         MAY_REPLICATE = "may_replicate",
         /// Not allowed while data is loaded asynchronously.
         NO_ASYNC_LOADING = "no_async_loading",
+        /// May be called with keys or without.
+        NO_MANDATORY_KEYS = "no_mandatory_keys",
         /// Not allowed in a transaction.
         NO_MULTI = "no_multi",
         /// The keys cannot be found by position alone.
@@ -62,8 +64,24 @@ bit_set! {
         READ = "read",
         /// Writes keys.
         WRITE = "write",
+        /// About sets.
+        SET = "set",
+        /// About sorted sets.
+        SORTEDSET = "sortedset",
+        /// About lists.
+        LIST = "list",
+        /// About hashes.
+        HASH = "hash",
         /// About strings.
         STRING = "string",
+        /// About strings as bits.
+        BITMAP = "bitmap",
+        /// About estimated counts.
+        HYPERLOGLOG = "hyperloglog",
+        /// About places on earth.
+        GEO = "geo",
+        /// About streams.
+        STREAM = "stream",
         /// About publish and subscribe.
         PUBSUB = "pubsub",
         /// For operators.
@@ -78,6 +96,10 @@ bit_set! {
         DANGEROUS = "dangerous",
         /// About the connection itself.
         CONNECTION = "connection",
+        /// About transactions.
+        TRANSACTION = "transaction",
+        /// About scripts.
+        SCRIPTING = "scripting",
     }
 }
 
@@ -102,5 +124,7 @@ bit_set! {
         DELETE = "delete",
         /// Other flags apply with some arguments.
         VARIABLE_FLAGS = "variable_flags",
+        /// Is routed as a key is, and is none.
+        NOT_KEY = "not_key",
     }
 }

@@ -21,10 +21,13 @@ macro_rules! command_ids {
 
 command_ids! {
     Get, Set, SetNx, SetEx, PSetEx, GetSet, GetDel, GetEx, MGet, MSet, MSetNx, Append, StrLen, GetRange,
-    SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs, Del, Unlink, Exists, Touch, Type,
+    SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs,
+    HSet, HSetNx, HMSet, HGet, HMGet, HGetAll, HKeys, HVals, HLen, HExists, HStrLen, HDel, HIncrBy,
+    HIncrByFloat, HRandField, HScan,
+    Del, Unlink, Exists, Touch, Type,
     Expire, PExpire, ExpireAt, PExpireAt, Ttl, PTtl, ExpireTime, PExpireTime, Persist, Rename, RenameNx,
     Copy, RandomKey, Keys, Scan, Object, ObjectEncoding, ObjectFreq, ObjectIdletime, ObjectRefcount,
-    ObjectHelp, Dump, Restore, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
+    ObjectHelp, Dump, Restore, Multi, Exec, Discard, Watch, Unwatch, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
     ClientInfo, ClientList, ClientSetname, ClientGetname, ClientSetinfo, ClientKill, ClientNoEvict,
     ClientNoTouch, ClientReply, ClientPause, ClientUnpause, ClientUnblock, ClientTracking,
     ClientTrackinginfo, ClientCaching, ClientGetredir, ClientHelp, Command, CommandCount, CommandInfo,
@@ -35,6 +38,9 @@ command_ids! {
     LatencyDoctor, LatencyGraph, LatencyHistogram, LatencyHistory, LatencyLatest, LatencyReset, LatencyHelp, Debug, Cluster, ClusterInfo, ClusterMyid, ClusterNodes, ClusterSlots,
     ClusterShards, ClusterKeyslot, ClusterCountkeysinslot, ClusterGetkeysinslot, ClusterMeet,
     ClusterForget, ClusterLinks, ClusterCountFailureReports, ClusterReplicas, ClusterSlaves, ClusterHelp,
+    Subscribe, Unsubscribe, PSubscribe, PUnsubscribe, Publish, SSubscribe, SUnsubscribe, SPublish, PubSub,
+    PubSubChannels, PubSubNumsub, PubSubNumpat, PubSubShardchannels, PubSubShardnumsub, PubSubHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
-    KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumHelp,
+    KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumWatch, KorumExec,
+    KorumExecRo, KorumHelp,
 }

@@ -10,7 +10,7 @@ use super::glob;
 use super::keys::key_positions;
 use super::resolve;
 use super::table::{all, count, lookup, lookup_in};
-use super::{Categories, CommandId, CommandSpec, KeyFlags, KeySpec};
+use super::{Categories, CommandId, CommandSpec, KeyFlags, KeyForm, KeySpec};
 use crate::resp::{Args, ReplyWriter};
 
 /// Answers `COMMAND …`; `args` is the whole request, of which `resolve` found `id`. `false` when `id` is
@@ -99,7 +99,8 @@ fn list(args: &Args<'_>, out: &mut ReplyWriter<'_>) {
 fn get_keys(args: &Args<'_>, with_flags: bool, out: &mut ReplyWriter<'_>) {
     let request = args.tail(2);
     let Ok(spec) = resolve::find(&request) else { return out.error("ERR Invalid command specified") };
-    if spec.keys.is_empty() && spec.find_keys.is_none() {
+    let has_keys = spec.keys.iter().any(|key| !key.flags.contains(KeyFlags::NOT_KEY));
+    if !has_keys && spec.find_keys.is_none() {
         return out.error("ERR The command has no key arguments");
     }
     if !spec.accepts(request.len()) {
@@ -158,9 +159,29 @@ fn key_spec(key: &KeySpec, out: &mut ReplyWriter<'_>) {
     out.bulk(b"flags");
     statuses(key.flags.names(), "", out);
     out.bulk(b"begin_search");
-    typed("index", &[("index", key.first.into())], out);
+    match key.form {
+        KeyForm::Range | KeyForm::Counted => typed("index", &[("index", key.first.into())], out),
+        KeyForm::After { word, from, .. } => {
+            out.map(2);
+            text("type", "keyword", out);
+            out.bulk(b"spec");
+            out.map(2);
+            text("keyword", word, out);
+            out.bulk(b"startfrom");
+            out.integer(from.into());
+        }
+        KeyForm::Unknown => typed("unknown", &[], out),
+    }
     out.bulk(b"find_keys");
-    typed("range", &[("lastkey", key.last.into()), ("keystep", key.step.into()), ("limit", 0)], out);
+    let limit = if let KeyForm::After { parts, .. } = key.form { parts.into() } else { 0 };
+    match key.form {
+        KeyForm::Range | KeyForm::After { .. } => {
+            let fields = [("lastkey", key.last.into()), ("keystep", key.step.into()), ("limit", limit)];
+            typed("range", &fields, out);
+        }
+        KeyForm::Counted => typed("keynum", &[("keynumidx", 0), ("firstkey", 1), ("keystep", 1)], out),
+        KeyForm::Unknown => typed("unknown", &[], out),
+    }
 }
 
 fn typed(kind: &str, fields: &[(&str, i64)], out: &mut ReplyWriter<'_>) {

@@ -3,11 +3,12 @@
 //! For: routing and access rules, which must find the keys of any command.
 //! Not here: what happens to a key (`KeySpec` says it), slots (`placement`).
 
-use super::CommandSpec;
+use super::{CommandSpec, Flags, KeyForm, KeySpec};
 use crate::resp::Args;
+use crate::resp::number::integer;
 
-/// Finds the keys of a command whose keys have no fixed place (as `EVAL` counts them in an argument).
-pub type FindKeys = fn(&Args<'_>) -> Result<Vec<usize>, KeysError>;
+/// Finds the keys of a command whose specifications do not say where all of them stand.
+pub type FindKeys = fn(&CommandSpec, &Args<'_>) -> Result<Vec<usize>, KeysError>;
 
 /// Why the keys cannot be found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -50,8 +51,9 @@ impl Iterator for KeyPositions {
 /// [`KeysError::Invalid`] when the arguments end before the keys do.
 #[inline]
 pub fn key_positions(spec: &CommandSpec, args: &Args<'_>) -> Result<KeyPositions, KeysError> {
-    if let Some(find) = spec.find_keys {
-        return find(args).map(|found| KeyPositions(Positions::Found(found.into_iter())));
+    if spec.flags.contains(Flags::MOVABLEKEYS) {
+        let found = spec.find_keys.unwrap_or(found)(spec, args)?;
+        return Ok(KeyPositions(Positions::Found(found.into_iter())));
     }
     let Ok(first @ 1..) = usize::try_from(spec.first_key) else {
         return Ok(KeyPositions(Positions::Fixed { next: 1, last: 0, step: 1 }));
@@ -62,6 +64,46 @@ pub fn key_positions(spec: &CommandSpec, args: &Args<'_>) -> Result<KeyPositions
     }
     let step = usize::from(spec.key_step.unsigned_abs()).max(1);
     Ok(KeyPositions(Positions::Fixed { next: first, last, step }))
+}
+
+/// The keys that the specifications name, in their order.
+///
+/// # Errors
+/// [`KeysError::Invalid`] when a number of keys is none, or more than there are arguments.
+pub fn found(spec: &CommandSpec, args: &Args<'_>) -> Result<Vec<usize>, KeysError> {
+    let mut found = Vec::new();
+    for key in spec.keys {
+        match key.form {
+            KeyForm::Range => {
+                let last = if key.last < 0 {
+                    range_end(key.last.into(), args.len()).ok_or(KeysError::Invalid)?
+                } else {
+                    usize::from(key.first) + usize::from(key.last.unsigned_abs())
+                };
+                if last >= args.len() {
+                    return Err(KeysError::Invalid);
+                }
+                found.extend((usize::from(key.first)..=last).step_by(usize::from(key.step.max(1))));
+            }
+            KeyForm::Counted => found.extend(counted(key, args)?),
+            KeyForm::After { word, from, parts } => {
+                let is_it = |&at: &usize| args[at].eq_ignore_ascii_case(word.as_bytes());
+                let Some(word) = (usize::from(from)..args.len()).find(is_it) else { continue };
+                let left = args.len() - word - 1;
+                let count = if parts > 0 { left / usize::from(parts) } else { left.min(1) };
+                found.extend(word + 1..word + 1 + count);
+            }
+            KeyForm::Unknown => {}
+        }
+    }
+    Ok(found)
+}
+
+fn counted(key: &KeySpec, args: &Args<'_>) -> Result<std::ops::Range<usize>, KeysError> {
+    let first = usize::from(key.first);
+    let count = args.get(first).and_then(integer).and_then(|count| usize::try_from(count).ok());
+    let count = count.filter(|&count| count < args.len() - first).ok_or(KeysError::Invalid)?;
+    Ok(first + 1..first + 1 + count)
 }
 
 /// The last key's index among `count` arguments: `last` counts from the end when negative.

@@ -16,10 +16,13 @@ pub mod table;
 // The families, as data.
 pub mod cluster;
 pub mod connection;
+pub mod hash;
 pub mod key;
 pub mod korum;
+pub mod pubsub;
 pub mod server;
 pub mod string;
+pub mod transaction;
 // What is done with them.
 pub mod args;
 pub mod glob;
@@ -32,5 +35,5 @@ pub use flags::{Categories, Flags, KeyFlags};
 pub use id::CommandId;
 pub use keys::{KeysError, key_positions};
 pub use resolve::{ResolveError, resolve};
-pub use spec::{CommandSpec, Group, KeySpec};
+pub use spec::{CommandSpec, Group, KeyForm, KeySpec};
 pub use table::lookup;

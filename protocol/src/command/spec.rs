@@ -13,25 +13,73 @@ use super::keys::FindKeys;
 pub struct KeySpec {
     /// What the command does with these keys.
     pub flags: KeyFlags,
-    /// Index of the first of them; the name is argument 0.
+    /// How they are found.
+    pub form: KeyForm,
+    /// Index of the first of them, or of their number; the name is argument 0.
     pub first: u8,
-    /// The last one: relative to `first`, or from the end when negative (-1 is the last argument).
+    /// The last one: relative to the first, or from the end when negative (-1 is the last argument).
     pub last: i8,
     /// Distance from one key to the next.
     pub step: u8,
+}
+
+/// How keys are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KeyForm {
+    /// From `first` to `last`.
+    Range,
+    /// Argument `first` says how many follow it.
+    Counted,
+    /// Behind a word.
+    After {
+        /// The word, in upper case.
+        word: &'static str,
+        /// Where the search for it begins.
+        from: u8,
+        /// Of what is left, the keys are the first of so many equal parts; 0: all.
+        parts: u8,
+    },
+    /// The command knows; see [`CommandSpec::find_keys`].
+    Unknown,
 }
 
 impl KeySpec {
     /// One key at `first`.
     #[must_use]
     pub const fn one(first: u8, flags: &[KeyFlags]) -> Self {
-        Self { flags: KeyFlags::of(flags), first, last: 0, step: 1 }
+        Self { flags: KeyFlags::of(flags), form: KeyForm::Range, first, last: 0, step: 1 }
     }
 
     /// Several keys from argument 1 on.
     #[must_use]
     pub const fn many(last: i8, step: u8, flags: &[KeyFlags]) -> Self {
-        Self { flags: KeyFlags::of(flags), first: 1, last, step }
+        Self { flags: KeyFlags::of(flags), form: KeyForm::Range, first: 1, last, step }
+    }
+
+    /// Several keys behind their number, which is argument `first`.
+    #[must_use]
+    pub const fn counted(first: u8, flags: &[KeyFlags]) -> Self {
+        Self { flags: KeyFlags::of(flags), form: KeyForm::Counted, first, last: 0, step: 1 }
+    }
+
+    /// The key behind `word`, which is searched from argument `from` on.
+    #[must_use]
+    pub const fn after(word: &'static str, from: u8, flags: &[KeyFlags]) -> Self {
+        let form = KeyForm::After { word, from, parts: 0 };
+        Self { flags: KeyFlags::of(flags), form, first: 0, last: 0, step: 1 }
+    }
+
+    /// The first half of what stands behind `word`.
+    #[must_use]
+    pub const fn first_half_after(word: &'static str, from: u8, flags: &[KeyFlags]) -> Self {
+        let form = KeyForm::After { word, from, parts: 2 };
+        Self { flags: KeyFlags::of(flags), form, first: 0, last: -1, step: 1 }
+    }
+
+    /// Keys that only the command finds.
+    #[must_use]
+    pub const fn unknown(flags: &[KeyFlags]) -> Self {
+        Self { flags: KeyFlags::of(flags), form: KeyForm::Unknown, first: 0, last: 0, step: 0 }
     }
 }
 
@@ -42,6 +90,28 @@ pub enum Group {
     Generic,
     /// Strings.
     String,
+    /// Hashes.
+    Hash,
+    /// Lists.
+    List,
+    /// Sets.
+    Set,
+    /// Sorted sets.
+    SortedSet,
+    /// Strings as bits.
+    Bitmap,
+    /// Estimated counts.
+    HyperLogLog,
+    /// Places on earth.
+    Geo,
+    /// Streams.
+    Stream,
+    /// Publish and subscribe.
+    PubSub,
+    /// Several commands as one.
+    Transactions,
+    /// Scripts and functions.
+    Scripting,
     /// The connection itself.
     Connection,
     /// The server as a whole.
@@ -59,9 +129,20 @@ impl Group {
         match self {
             Self::Generic => "generic",
             Self::String => "string",
+            Self::Hash => "hash",
+            Self::List => "list",
+            Self::Set => "set",
+            Self::SortedSet => "sorted-set",
+            Self::Bitmap => "bitmap",
+            Self::HyperLogLog => "hyperloglog",
+            Self::Geo => "geo",
+            Self::Stream => "stream",
+            Self::PubSub => "pubsub",
+            Self::Scripting => "scripting",
             Self::Connection => "connection",
             Self::Server => "server",
             Self::Cluster => "cluster",
+            Self::Transactions => "transactions",
             Self::Korum => "korum",
         }
     }
@@ -71,7 +152,18 @@ impl Group {
         match self {
             Self::Generic => Categories::KEYSPACE,
             Self::String => Categories::STRING,
+            Self::Hash => Categories::HASH,
+            Self::List => Categories::LIST,
+            Self::Set => Categories::SET,
+            Self::SortedSet => Categories::SORTEDSET,
+            Self::Bitmap => Categories::BITMAP,
+            Self::HyperLogLog => Categories::HYPERLOGLOG,
+            Self::Geo => Categories::GEO,
+            Self::Stream => Categories::STREAM,
+            Self::PubSub => Categories::PUBSUB,
+            Self::Scripting => Categories::SCRIPTING,
             Self::Connection => Categories::CONNECTION,
+            Self::Transactions => Categories::TRANSACTION,
             Self::Server | Self::Cluster | Self::Korum => Categories::of(&[]),
         }
     }
@@ -165,15 +257,21 @@ impl CommandSpec {
         self
     }
 
-    /// Sets the places of the keys, and first, last and step from them: two specifications stand side by side.
+    /// Sets the places of the keys, and first, last and step from those with a fixed place: they stand side by side.
     pub(super) const fn keys(mut self, keys: &'static [KeySpec]) -> Self {
         self.keys = keys;
-        if let Some(first) = keys.first() {
-            let last = keys[keys.len() - 1];
-            self.first_key = first.first as i16;
-            self.last_key =
-                if last.last < 0 { last.last as i16 } else { last.first as i16 + last.last as i16 };
-            self.key_step = first.step as i16;
+        let mut index = 0;
+        while index < keys.len() {
+            let key = keys[index];
+            if matches!(key.form, KeyForm::Range) {
+                if self.first_key == 0 {
+                    self.first_key = key.first as i16;
+                    self.key_step = key.step as i16;
+                }
+                self.last_key =
+                    if key.last < 0 { key.last as i16 } else { key.first as i16 + key.last as i16 };
+            }
+            index += 1;
         }
         self
     }

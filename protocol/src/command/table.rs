@@ -3,20 +3,24 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, key, korum, server, string};
+use super::CommandSpec;
+use super::{cluster, connection, hash, key, korum, pubsub, server, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 6] = [
+static FAMILIES: &[&[CommandSpec]] = &[
     string::COMMANDS,
+    hash::COMMANDS,
     key::COMMANDS,
+    transaction::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
+    pubsub::COMMANDS,
     cluster::COMMANDS,
     korum::COMMANDS,
 ];
 
 /// Slots of the index, a power of two: at least four times the commands, so that probes stay short.
-const SLOTS: usize = 512;
+const SLOTS: usize = 1024;
 /// A slot without a command. No name has this key.
 const EMPTY: Key = Key { low: 0, high: 0 };
 /// Longest name of a command, bytes: it must fit its key.
@@ -99,7 +103,7 @@ impl Key {
     #[inline]
     const fn home(self) -> usize {
         let folded = self.low.rotate_left(27) ^ self.high;
-        (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % SLOTS
+        (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % SLOTS
     }
 }
 

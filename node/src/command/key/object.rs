@@ -47,7 +47,7 @@ pub fn object_encoding(call: &mut Call<'_>) {
 pub fn object_refcount(call: &mut Call<'_>) {
     let count = object(call).map(|entry| match entry.value() {
         ValueRef::String(StringRef::Integer(0..SHARED_INTEGERS)) => i64::from(i32::MAX),
-        ValueRef::String(_) => 1,
+        _ => 1,
     });
     if let Some(count) = count {
         call.reply.integer(count);

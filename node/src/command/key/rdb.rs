@@ -1,10 +1,11 @@
 //! Values in the format of Redis' RDB files, version 10.
 //!
 //! For: the payloads of `DUMP` and `RESTORE`.
-//! Not here: types other than strings, until the store has them.
+//! Not here: the options of the commands (`dump`).
 //!
 //! ```text
 //! payload = type 1 | value | version 2 (little-endian) | CRC-64 of all before 8 (little-endian)
+//! value   = string (type 0) | length, then field and value strings (type 4, a hash)
 //! string  = length bytes | 11000000 int8 | 11000001 int16 | 11000010 int32
 //!         | 11000011 compressed-length length LZF-bytes
 //! length  = 00llllll | 01llllll l8 | 10000000 l32 (big-endian) | 10000001 l64 (big-endian)
@@ -15,12 +16,13 @@ use std::borrow::Cow;
 use korum_protocol::limits::BULK_BYTES_MAX;
 
 use super::{crc64, lzf};
-use crate::store::{StringRef, ValueRef};
+use crate::store::{Hash, HashChange, StringRef, Value, ValueRef};
 
 /// The format that Redis 7.0 writes, and the newest that it reads.
 const VERSION: u16 = 10;
 const FOOTER_BYTES: usize = 10;
 const TYPE_STRING: u8 = 0;
+const TYPE_HASH: u8 = 4;
 
 /// Why a payload is not restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -42,6 +44,14 @@ pub fn dump(value: ValueRef<'_>) -> Vec<u8> {
             out.push(TYPE_STRING);
             write_string(&mut out, string);
         }
+        ValueRef::Hash(hash) => {
+            out.push(TYPE_HASH);
+            write_length(&mut out, hash.len() as u64);
+            for (field, value) in hash.iter() {
+                write_string(&mut out, StringRef::Bytes(field));
+                write_string(&mut out, StringRef::Bytes(value));
+            }
+        }
     }
     out.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::checksum(&out);
@@ -49,11 +59,11 @@ pub fn dump(value: ValueRef<'_>) -> Vec<u8> {
     out
 }
 
-/// The string in a payload.
+/// The value in a payload.
 ///
 /// # Errors
-/// When the payload is damaged, or its content is not a string.
-pub fn restore(payload: &[u8]) -> Result<Cow<'_, [u8]>, RdbError> {
+/// When the payload is damaged, or its content is none that is known here.
+pub fn restore(payload: &[u8]) -> Result<Value, RdbError> {
     let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(RdbError::Footer)?;
     let footer = &payload[body..];
     if u16::from_le_bytes([footer[0], footer[1]]) > VERSION
@@ -62,10 +72,24 @@ pub fn restore(payload: &[u8]) -> Result<Cow<'_, [u8]>, RdbError> {
         return Err(RdbError::Footer);
     }
     let mut input = &payload[..body];
-    match take(&mut input, 1)? {
-        [TYPE_STRING] => read_string(&mut input),
-        _ => Err(RdbError::Content),
+    let value = match take(&mut input, 1)? {
+        [TYPE_STRING] => ValueRef::string(&read_string(&mut input)?).to_value(),
+        [TYPE_HASH] => read_hash(&mut input)?,
+        _ => return Err(RdbError::Content),
+    };
+    if input.is_empty() { Ok(value) } else { Err(RdbError::Content) }
+}
+
+fn read_hash(input: &mut &[u8]) -> Result<Value, RdbError> {
+    let mut hash = Hash::default();
+    for _ in 0..read_plain_length(input)? {
+        let (field, value) = (read_string(input)?, read_string(input)?);
+        if hash.get(&field).is_some() {
+            return Err(RdbError::Content);
+        }
+        hash.apply(&HashChange::Set { field: &field, value: &value });
     }
+    if hash.is_empty() { Err(RdbError::Content) } else { Ok(Value::Hash(Box::new(hash))) }
 }
 
 fn write_string(out: &mut Vec<u8>, string: StringRef<'_>) {
@@ -168,17 +192,15 @@ mod tests {
     proptest! {
         #[test]
         fn a_payload_gives_its_value_back(bytes in proptest::collection::vec(any::<u8>(), 0..20_000)) {
-            let payload = dump(ValueRef::string(&bytes));
-            prop_assert_eq!(&restore(&payload).unwrap()[..], &bytes[..]);
+            let value = ValueRef::string(&bytes);
+            prop_assert_eq!(restore(&dump(value)), Ok(value.to_value()));
         }
 
         #[test]
         fn an_integer_gives_its_text_back(number: i64, shift in 0..64u32) {
             let number = number >> shift;
-            let payload = dump(ValueRef::String(StringRef::Integer(number)));
-            let text = restore(&payload).unwrap();
-            let expected = number.to_string();
-            prop_assert_eq!(&text[..], expected.as_bytes());
+            let value = ValueRef::String(StringRef::Integer(number));
+            prop_assert_eq!(restore(&dump(value)), Ok(value.to_value()));
         }
 
         #[test]

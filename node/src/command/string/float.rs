@@ -35,6 +35,12 @@ impl LongDouble {
     /// Nothing.
     pub const ZERO: Self = Self { negative: false, mantissa: 0, exponent: 0, infinite: false };
 
+    /// Is it an infinity?
+    #[must_use]
+    pub fn is_infinite(self) -> bool {
+        self.infinite
+    }
+
     /// Reads a number as `strtold` does: decimal, hexadecimal or infinite. `None` if it is not one, is not
     /// a number at all, or is too large or too small to tell from infinity or zero.
     #[must_use]

@@ -29,8 +29,7 @@ pub(super) fn put_key(out: &mut BytesMut, kind: u8, key: &[u8]) {
     put_bytes(out, key);
 }
 
-pub(super) fn put_value(out: &mut BytesMut, value: ValueRef<'_>) {
-    let ValueRef::String(string) = value;
+pub(super) fn put_value(out: &mut BytesMut, string: StringRef<'_>) {
     match string {
         StringRef::Integer(number) => {
             out.put_u8(VALUE_INTEGER);

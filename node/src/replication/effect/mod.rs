@@ -6,26 +6,30 @@
 //!
 //! ```text
 //! effect   = 1 key value | 2 key value deadline | 3 key | 4 key deadline | 5 key | 6 key bytes
-//!          | 7 key offset bytes | 8
+//!          | 7 key offset bytes | 8 | 9 key state | 10 key state deadline | 11 key change
 //!            set           set until               delete  deadline         persist append
-//!            overwrite            clear
+//!            overwrite            clear  a collection, the same until       a change inside one
 //! key, bytes = varint length, bytes      deadline, offset = varint
 //! value    = 1 zigzag varint | 2 bytes | 3 bytes                        integer, string, raw string
+//! state, change: see `state`, `change`
 //! ```
 //! New types of values get new type bytes; a node that meets one it does not know refuses the frame.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use korum_protocol::rope::Rope;
 
-use crate::store::ValueRef;
+use crate::store::{Change, ValueRef};
 use codec::{
     put_bytes, put_key, put_value, put_varint, take_byte, take_bytes, take_length, take_value, take_varint,
 };
 
+mod change;
 mod codec;
 mod collected;
+mod state;
 
 pub use collected::Effects;
+pub use state::State;
 
 const SET: u8 = 1;
 const SET_UNTIL: u8 = 2;
@@ -35,11 +39,15 @@ const PERSIST: u8 = 5;
 const APPEND: u8 = 6;
 const OVERWRITE: u8 = 7;
 const CLEAR: u8 = 8;
+const COLLECTION: u8 = 9;
+const COLLECTION_UNTIL: u8 = 10;
+const CHANGE: u8 = 11;
 
 /// What happened to one key, or to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect<'a> {
-    /// The key now has exactly this value and this deadline (Unix ms).
+    /// The key now has exactly this value and this deadline (Unix ms). A collection is read back as
+    /// [`Effect::Collection`].
     Set {
         /// The key.
         key: &'a [u8],
@@ -47,6 +55,22 @@ pub enum Effect<'a> {
         value: ValueRef<'a>,
         /// Its deadline; `None` if it has none.
         deadline_ms: Option<u64>,
+    },
+    /// The key now is exactly this collection.
+    Collection {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        state: State<'a>,
+        /// Its deadline, Unix ms; `None` if it has none.
+        deadline_ms: Option<u64>,
+    },
+    /// Something happened inside the collection of a key, which is created by it, or ends with its last item.
+    Change {
+        /// The key.
+        key: &'a [u8],
+        /// What happened.
+        change: Change<'a>,
     },
     /// The key is gone.
     Delete {
@@ -95,6 +119,9 @@ pub enum EffectError {
     /// A type of value that this version does not know.
     #[error("value of unknown type {0}")]
     UnknownValue(u8),
+    /// The items of a collection, or of a change of one, that do not make one up.
+    #[error("the items of a collection do not fit together")]
+    Malformed,
     /// A chunk or repair holds something else than full states of keys that belong there.
     #[error("a chunk or repair holds what is not the state of a key that belongs there")]
     NotOfChunk,
@@ -110,12 +137,24 @@ impl<'a> Effect<'a> {
     /// Appends the bytes of this effect to `out`.
     pub fn encode(&self, out: &mut BytesMut) {
         match *self {
-            Self::Set { key, value, deadline_ms } => {
+            Self::Set { key, value: ValueRef::String(string), deadline_ms } => {
                 put_key(out, if deadline_ms.is_some() { SET_UNTIL } else { SET }, key);
-                put_value(out, value);
-                if let Some(deadline) = deadline_ms {
-                    put_varint(out, deadline);
-                }
+                put_value(out, string);
+                put_deadline(out, deadline_ms);
+            }
+            Self::Set { key, value, deadline_ms } => {
+                put_key(out, if deadline_ms.is_some() { COLLECTION_UNTIL } else { COLLECTION }, key);
+                state::put(out, value);
+                put_deadline(out, deadline_ms);
+            }
+            Self::Collection { key, state, deadline_ms } => {
+                put_key(out, if deadline_ms.is_some() { COLLECTION_UNTIL } else { COLLECTION }, key);
+                state.put(out);
+                put_deadline(out, deadline_ms);
+            }
+            Self::Change { key, change } => {
+                put_key(out, CHANGE, key);
+                change::put(out, &change);
             }
             Self::Delete { key } => put_key(out, DELETE, key),
             Self::Deadline { key, deadline_ms: None } => put_key(out, PERSIST, key),
@@ -165,7 +204,7 @@ impl<'a> Effect<'a> {
         if kind == CLEAR {
             return Ok(Self::Clear);
         }
-        if !(SET..CLEAR).contains(&kind) {
+        if !(SET..=CHANGE).contains(&kind) {
             return Err(EffectError::UnknownEffect(kind));
         }
         let key = take_bytes(input)?;
@@ -179,6 +218,12 @@ impl<'a> Effect<'a> {
             DEADLINE => Self::Deadline { key, deadline_ms: Some(take_varint(input)?) },
             PERSIST => Self::Deadline { key, deadline_ms: None },
             APPEND => Self::Append { key, tail: take_bytes(input)? },
+            COLLECTION => Self::Collection { key, state: State::take(input)?, deadline_ms: None },
+            COLLECTION_UNTIL => {
+                let state = State::take(input)?;
+                Self::Collection { key, state, deadline_ms: Some(take_varint(input)?) }
+            }
+            CHANGE => Self::Change { key, change: change::take(input)? },
             _ => {
                 let offset = take_length(input)?;
                 Self::Overwrite { key, offset, bytes: take_bytes(input)? }
@@ -191,6 +236,8 @@ impl<'a> Effect<'a> {
     pub fn key(&self) -> Option<&'a [u8]> {
         match *self {
             Self::Set { key, .. }
+            | Self::Collection { key, .. }
+            | Self::Change { key, .. }
             | Self::Delete { key }
             | Self::Deadline { key, .. }
             | Self::Append { key, .. }
@@ -200,11 +247,17 @@ impl<'a> Effect<'a> {
     }
 }
 
+fn put_deadline(out: &mut BytesMut, deadline_ms: Option<u64>) {
+    if let Some(deadline) = deadline_ms {
+        put_varint(out, deadline);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::keyspace::Place;
-    use crate::store::{HashPosition, StringRef};
+    use crate::store::{HashChange, HashPosition, StringRef};
     use proptest::prelude::*;
 
     fn effects<'a>(key: &'a [u8], bytes: &'a [u8], number: i64, deadline: Option<u64>) -> Vec<Effect<'a>> {
@@ -217,6 +270,8 @@ mod tests {
             Effect::Deadline { key, deadline_ms: deadline },
             Effect::Append { key, tail: bytes },
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
+            Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
+            Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
             Effect::Clear,
         ]
     }

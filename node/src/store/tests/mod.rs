@@ -6,7 +6,9 @@ use korum_protocol::rope::Rope;
 use proptest::prelude::*;
 
 use super::segment::SEGMENT_ENTRIES_MAX;
-use super::{Garbage, HashPosition, HashRange, Keyspace, Source, StringRef, Value, ValueRef};
+use super::{
+    Change, Garbage, HashChange, HashPosition, HashRange, Keyspace, Source, StringRef, Value, ValueRef,
+};
 use crate::replication::effect::{Effect, EffectError, Effects};
 
 mod entry;
@@ -55,6 +57,8 @@ enum Write {
     Deadline(u32, Option<u64>),
     Append(u32, Vec<u8>),
     Overwrite(u32, u8, Vec<u8>),
+    /// A field of a hash; an empty value deletes it.
+    Field(u32, u8, Vec<u8>),
     /// Many keys at once, so that segments split and merge.
     Fill(u32),
     Thin(u32),
@@ -81,6 +85,14 @@ impl Write {
             Self::Overwrite(number, offset, bytes) => {
                 each(Effect::Overwrite { key: &key(*number), offset: usize::from(*offset), bytes });
             }
+            Self::Field(number, field, value) => {
+                let (key, field) = (format!("hash:{}", number % 5), &[*field % 16][..]);
+                let change = match &value[..] {
+                    [] => HashChange::Delete { field },
+                    value => HashChange::Set { field, value },
+                };
+                each(Effect::Change { key: key.as_bytes(), change: Change::Hash(change) });
+            }
             Self::Fill(count) => (0..*count).for_each(|number| {
                 let value = ValueRef::String(StringRef::Integer(i64::from(number)));
                 each(Effect::Set { key: &key(number), value, deadline_ms: None });
@@ -103,6 +115,7 @@ fn write() -> impl Strategy<Value = Write> {
         3 => (number.clone(), any::<Option<u64>>()).prop_map(|(n, d)| Write::Deadline(n, d)),
         2 => (number.clone(), bytes()).prop_map(|(n, b)| Write::Append(n, b)),
         2 => (number.clone(), any::<u8>(), bytes()).prop_map(|(n, o, b)| Write::Overwrite(n, o, b)),
+        4 => (number.clone(), any::<u8>(), bytes()).prop_map(|(n, f, v)| Write::Field(n, f, v)),
         2 => number.clone().prop_map(Write::Fill),
         1 => number.prop_map(Write::Thin),
         1 => Just(Write::Clear),
@@ -112,12 +125,22 @@ fn write() -> impl Strategy<Value = Write> {
 fn model_apply(model: &mut Content, effect: Effect<'_>) {
     let edit = |model: &mut Content, key: &[u8], edit: &dyn Fn(&mut Vec<u8>)| {
         let empty = Value::String(super::StringValue::Raw(Vec::new()));
-        let Value::String(string) = &mut model.entry(key.to_vec()).or_insert((empty, None)).0;
-        edit(string.raw_mut());
+        if let Value::String(string) = &mut model.entry(key.to_vec()).or_insert((empty, None)).0 {
+            edit(string.raw_mut());
+        }
     };
     match effect {
         Effect::Set { key, value, deadline_ms } => {
             model.insert(key.to_vec(), (value.to_value(), deadline_ms));
+        }
+        Effect::Collection { key, state, deadline_ms } => {
+            model.insert(key.to_vec(), (state.to_value(), deadline_ms));
+        }
+        Effect::Change { key, change } => {
+            let entry = model.entry(key.to_vec()).or_insert_with(|| (change.kind().empty(), None));
+            if change.apply(&mut entry.0) {
+                model.remove(key);
+            }
         }
         Effect::Delete { key } => drop(model.remove(key)),
         Effect::Deadline { key, deadline_ms } => {
