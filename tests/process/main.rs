@@ -20,6 +20,7 @@ mod ports;
 mod promises;
 mod reform;
 mod rolling;
+mod scripts;
 mod transactions;
 
 use std::time::Instant;

@@ -7,5 +7,6 @@ mod hostile;
 mod protocol;
 mod replies;
 mod resp3;
+mod scripts;
 mod session;
 mod transactions;

@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, transaction, wait};
+use super::{assemble, everywhere, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -36,6 +36,9 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
         CommandId::Info
             | CommandId::Shutdown
             | CommandId::Wait
+            | CommandId::ScriptLoad
+            | CommandId::ScriptExists
+            | CommandId::ScriptFlush
             | CommandId::ClusterMeet
             | CommandId::ClusterForget
             | CommandId::KorumDrain
@@ -70,6 +73,11 @@ pub async fn run(
             return;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::ScriptLoad
+        | CommandId::ScriptExists
+        | CommandId::ScriptFlush
+        | CommandId::EvalSha
+        | CommandId::EvalShaRo => return scripts::run_alone(node, spec, args, caller, asker, out).await,
         CommandId::Watch | CommandId::Exec => {
             return transaction::apart::run(node, spec, args, caller, asker, out).await;
         }

@@ -12,7 +12,7 @@ use korum_protocol::resp::{Args, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, transaction};
+use super::{everywhere, scripts, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
@@ -42,7 +42,8 @@ pub fn run(
     caller: Caller,
     asker: &mut Asker<'_>,
 ) {
-    if batch.run(node, view, spec, args, caller)
+    if scripts::run(batch, node, view, spec, args, caller)
+        || batch.run(node, view, spec, args, caller)
         || everywhere::run(batch, node, view, spec, args, caller)
         || transaction::run(batch, node, view, spec, caller, asker)
     {
@@ -103,7 +104,8 @@ fn answer_container(
             ConfigOutcome::ResetStats => node.stats.reset(),
             // Idle connections measure their time anew.
             ConfigOutcome::Changed(names) if names.contains(&"timeout") => node.clients.wake_all(),
-            ConfigOutcome::Done | ConfigOutcome::Changed(_) => {}
+            ConfigOutcome::Changed(names) => scripts::take_settings(node, &names),
+            ConfigOutcome::Done => {}
         },
         "slowlog" => server::slowlog(args, reply),
         "latency" => server::latency(args, reply),

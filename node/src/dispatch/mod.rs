@@ -9,7 +9,7 @@
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
 //! `wait`); those that speak for the whole cluster on the client port by `everywhere`; what is said between `MULTI` and
-//! `EXEC` is queued by `transaction`.
+//! `EXEC` is queued by `transaction`; scripts find their way through `scripts`.
 
 pub mod caller;
 pub mod admit;
@@ -21,6 +21,7 @@ mod split;
 pub mod slices;
 pub mod everywhere;
 pub mod transaction;
+pub mod scripts;
 mod finish;
 mod wait;
 mod assemble;

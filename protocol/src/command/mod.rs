@@ -19,6 +19,7 @@ pub mod connection;
 pub mod hash;
 pub mod key;
 pub mod korum;
+pub mod scripting;
 pub mod server;
 pub mod string;
 pub mod transaction;

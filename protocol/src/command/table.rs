@@ -3,14 +3,15 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, hash, key, korum, server, string, transaction};
+use super::{CommandSpec, cluster, connection, hash, key, korum, scripting, server, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 8] = [
+static FAMILIES: [&[CommandSpec]; 9] = [
     string::COMMANDS,
     hash::COMMANDS,
     key::COMMANDS,
     transaction::COMMANDS,
+    scripting::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     cluster::COMMANDS,
