@@ -36,6 +36,7 @@ use crate::replication::message::Compared;
 use crate::replication::primary::{CHUNK_BYTES, Piece, Sent};
 use crate::replication::session::{self, Sources};
 use crate::replication::transition::{Me, transition};
+use crate::script::Scripts;
 use crate::store::{Garbage, Janitor, Partition, Store};
 
 /// A running node.
@@ -71,6 +72,8 @@ pub struct Node {
     pub stats: Stats,
     /// Asks the process to end.
     pub shutdown: watch::Sender<bool>,
+    /// What it knows of scripts.
+    pub scripts: Arc<Scripts>,
     /// True when others serve what this node served: connections on which peers forward end in good order.
     pub departure: watch::Sender<bool>,
 }
@@ -120,6 +123,7 @@ impl Node {
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
             run_id: random().next_u64(),
             shutdown: watch::channel(false).0,
+            scripts: Arc::default(),
             departure: watch::channel(false).0,
             config,
             clock,

@@ -21,6 +21,7 @@ mod promises;
 mod pubsub;
 mod reform;
 mod rolling;
+mod scripts;
 mod tracking;
 mod transactions;
 

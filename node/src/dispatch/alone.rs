@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, publish, transaction, wait};
+use super::{assemble, everywhere, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -41,6 +41,9 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::PubSubNumpat
             | CommandId::PubSubShardchannels
             | CommandId::PubSubShardnumsub
+            | CommandId::ScriptLoad
+            | CommandId::ScriptExists
+            | CommandId::ScriptFlush
             | CommandId::ClusterMeet
             | CommandId::ClusterForget
             | CommandId::KorumDrain
@@ -75,6 +78,11 @@ pub async fn run(
             return;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::ScriptLoad
+        | CommandId::ScriptExists
+        | CommandId::ScriptFlush
+        | CommandId::EvalSha
+        | CommandId::EvalShaRo => return scripts::run_alone(node, spec, args, caller, asker, out).await,
         CommandId::Watch | CommandId::Exec => {
             return transaction::apart::run(node, spec, args, caller, asker, out).await;
         }

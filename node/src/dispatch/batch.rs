@@ -25,6 +25,7 @@ use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split, track};
 use crate::admin::stats::Counter;
+use crate::command::script::answer_peer;
 use crate::command::{Call, Looks};
 use crate::env::random::Random;
 use crate::executor::worker_number;
@@ -227,13 +228,13 @@ impl Batch {
             return true;
         }
         let Ok(keys) = key_positions(spec, args) else {
-            self.refuse(spec, args, caller);
+            self.refuse(node, spec, args, caller);
             return true;
         };
         if keys.clone().next().is_none() {
             let needs_keys = !spec.keys.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS);
             if needs_keys {
-                self.refuse(spec, args, caller);
+                self.refuse(node, spec, args, caller);
             }
             return needs_keys;
         }
@@ -255,7 +256,7 @@ impl Batch {
 
     /// Answers a command whose keys cannot be found, in its own words: run on no keys at all, it comes upon what is
     /// wrong with its arguments.
-    fn refuse(&mut self, spec: &'static CommandSpec, args: &Args<'_>, caller: Caller) {
+    fn refuse(&mut self, node: &Node, spec: &'static CommandSpec, args: &Args<'_>, caller: Caller) {
         let start = self.out.mark();
         execute::run(
             spec.id,
@@ -267,6 +268,7 @@ impl Batch {
                 effects: &mut Effects::new(false),
                 looks: &mut Looks::default(),
                 source: &self.source,
+                scripts: &node.scripts,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
             },
         );
@@ -337,6 +339,7 @@ impl Batch {
                 effects: &mut Effects::read_only(),
                 looks: &mut self.looks,
                 source: &self.source,
+                scripts: &node.scripts,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
             },
         );
@@ -440,6 +443,7 @@ impl Batch {
                 effects: &mut self.effects,
                 looks: &mut self.looks,
                 source: &self.source,
+                scripts: &node.scripts,
                 reply: ReplyWriter::holding(out, caller.version),
             },
             &mut partition.history,
@@ -464,6 +468,27 @@ impl Batch {
         true
     }
 
+    /// Runs something that is about no keys for the opened command, here: in place of a partition it gets an empty one.
+    pub(super) fn run_apart(
+        &mut self,
+        node: &Node,
+        args: &Args<'_>,
+        caller: Caller,
+        run: impl FnOnce(&mut Call<'_>),
+    ) {
+        run(&mut Call {
+            args: *args,
+            keyspace: &mut Keyspace::new(0),
+            now_ms: self.now_ms,
+            random: &mut self.random,
+            effects: &mut Effects::new(false),
+            looks: &mut self.looks,
+            source: &self.source,
+            scripts: &node.scripts,
+            reply: ReplyWriter::holding(&mut self.out, caller.version),
+        });
+    }
+
     fn block(&mut self, id: PartitionId) {
         if !self.blocked.contains(&id) {
             self.blocked.push(id);
@@ -476,6 +501,9 @@ impl Batch {
             Ok(spec) => spec,
             Err(error) => return self.reply(caller.version).error_bytes(&error.reply()),
         };
+        if spec.id == CommandId::KorumScript {
+            return answer_peer(args, &node.scripts, &mut self.reply(caller.version));
+        }
         if let Some(id) = internal_partition(view, spec, args) {
             let Some(id) = id else { return self.reply(caller.version).error("ERR no such partition") };
             if !self.execute(node, id, spec, args, caller, Into::Out) {
@@ -489,6 +517,18 @@ impl Batch {
     }
 }
 
+/// Commands of Korum's own whose argument 2 is a slot, and whose reply is that of a whole command.
+pub(super) fn is_unit(id: CommandId) -> bool {
+    matches!(
+        id,
+        CommandId::KorumExec
+            | CommandId::KorumExecRo
+            | CommandId::KorumWatch
+            | CommandId::KorumEval
+            | CommandId::KorumEvalRo
+    )
+}
+
 /// The partition that a command of Korum's own names; `None` for any other command, `Some(None)` if there is none such.
 fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Option<Option<PartitionId>> {
     let number = || std::str::from_utf8(args.get(2)?).ok()?.parse::<u16>().ok();
@@ -496,7 +536,7 @@ fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Optio
         CommandId::KorumPart | CommandId::KorumClear => {
             Some(number().filter(|&id| u32::from(id) < view.map.partitions))
         }
-        CommandId::KorumWatch | CommandId::KorumExec | CommandId::KorumExecRo => {
+        id if is_unit(id) => {
             Some(number().filter(|&slot| slot < SLOTS).map(|slot| view.partition_of_slot(slot)))
         }
         _ => None,

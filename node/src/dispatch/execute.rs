@@ -5,7 +5,7 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, hash, key, partition, string, transaction};
+use crate::command::{Call, hash, key, partition, script, string, transaction};
 use crate::replication::history::History;
 
 /// Runs the command on the call's partition, which has this history.
@@ -82,6 +82,12 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::MemoryUsage => key::memory_usage,
         CommandId::Dump => key::dump,
         CommandId::Restore => key::restore,
+        CommandId::KorumEval => script::eval,
+        CommandId::KorumEvalRo => script::eval_ro,
+        CommandId::Eval => |call| script::nested(call, CommandId::Eval),
+        CommandId::EvalRo => |call| script::nested(call, CommandId::EvalRo),
+        CommandId::EvalSha => |call| script::nested(call, CommandId::EvalSha),
+        CommandId::EvalShaRo => |call| script::nested(call, CommandId::EvalShaRo),
         CommandId::KorumPart => partition::part,
         CommandId::KorumClear => partition::clear,
         _ => not_about_keys,

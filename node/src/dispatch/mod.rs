@@ -9,7 +9,7 @@
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
 //! `wait`); those that speak for the whole cluster on the client port by `everywhere`; what is said between `MULTI` and
-//! `EXEC` is queued by `transaction`; messages go out by `publish`.
+//! `EXEC` is queued by `transaction`; scripts find their way through `scripts`; messages go out by `publish`.
 
 pub mod caller;
 pub mod admit;
@@ -23,6 +23,7 @@ pub mod everywhere;
 pub mod transaction;
 pub mod publish;
 pub mod track;
+pub mod scripts;
 mod finish;
 mod wait;
 mod assemble;

@@ -20,6 +20,7 @@ pub mod hash;
 pub mod key;
 pub mod korum;
 pub mod pubsub;
+pub mod scripting;
 pub mod server;
 pub mod string;
 pub mod transaction;

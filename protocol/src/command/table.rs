@@ -4,7 +4,7 @@
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
 use super::CommandSpec;
-use super::{cluster, connection, hash, key, korum, pubsub, server, string, transaction};
+use super::{cluster, connection, hash, key, korum, pubsub, scripting, server, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
 static FAMILIES: &[&[CommandSpec]] = &[
@@ -12,6 +12,7 @@ static FAMILIES: &[&[CommandSpec]] = &[
     hash::COMMANDS,
     key::COMMANDS,
     transaction::COMMANDS,
+    scripting::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     pubsub::COMMANDS,
