@@ -19,6 +19,7 @@ pub mod looks;
 // About keys, under a partition's lock.
 pub mod hash;
 pub mod key;
+pub mod list;
 pub mod partition;
 pub mod sample;
 pub mod scan;

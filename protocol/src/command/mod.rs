@@ -19,6 +19,7 @@ pub mod connection;
 pub mod hash;
 pub mod key;
 pub mod korum;
+pub mod list;
 pub mod server;
 pub mod string;
 // What is done with them.

@@ -257,11 +257,13 @@ fn put_deadline(out: &mut BytesMut, deadline_ms: Option<u64>) {
 mod tests {
     use super::*;
     use crate::store::keyspace::Place;
-    use crate::store::{HashChange, HashPosition, StringRef};
+    use crate::store::{HashChange, HashPosition, ListChange, StringRef};
     use proptest::prelude::*;
 
     fn effects<'a>(key: &'a [u8], bytes: &'a [u8], number: i64, deadline: Option<u64>) -> Vec<Effect<'a>> {
         let value = |string| Effect::Set { key, value: ValueRef::String(string), deadline_ms: deadline };
+        let index = number.unsigned_abs() as usize;
+        let list = |change| Effect::Change { key, change: Change::List(change) };
         vec![
             value(StringRef::Integer(number)),
             value(StringRef::Bytes(bytes)),
@@ -272,6 +274,14 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            list(ListChange::PushFront { item: bytes }),
+            list(ListChange::PushBack { item: bytes }),
+            list(ListChange::PopFront { count: index }),
+            list(ListChange::PopBack { count: index }),
+            list(ListChange::Set { index, item: bytes }),
+            list(ListChange::Insert { index, item: bytes }),
+            list(ListChange::RemoveEqual { item: bytes, limit: index, from_back: false }),
+            list(ListChange::RemoveEqual { item: bytes, limit: index, from_back: true }),
             Effect::Clear,
         ]
     }
