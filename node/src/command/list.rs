@@ -13,11 +13,13 @@ use super::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
 use crate::store::{Change, List, ListChange};
 
+mod blocking;
 mod position;
 mod transfer;
 #[cfg(test)]
 mod tests;
 
+pub use blocking::{blmove, blmpop, blpop, brpop, brpoplpush};
 pub use position::{linsert, lpos, lrem};
 pub use transfer::{lmove, lmpop, rpoplpush};
 

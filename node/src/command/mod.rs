@@ -17,6 +17,7 @@ use crate::store::{Change, Collection, Entry, Source, StringRef, StringValue, Va
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod blocking;
 pub mod hash;
 pub mod key;
 pub mod list;

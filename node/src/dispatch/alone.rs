@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, wait};
+use super::{assemble, blocking, everywhere, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -31,7 +31,7 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 /// Must it be run between batches?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec) -> bool {
-    matches!(
+    let is_alone = matches!(
         spec.id,
         CommandId::Info
             | CommandId::Shutdown
@@ -43,7 +43,8 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::KorumReplication
             | CommandId::KorumWeight
             | CommandId::KorumReformQuorum
-    )
+    );
+    is_alone || blocking::may_wait(spec)
 }
 
 /// Runs the command; its reply is appended to `out`.
@@ -69,6 +70,7 @@ pub async fn run(
             }
             return;
         }
+        _ if blocking::may_wait(spec) => return blocking::run(node, spec, args, caller, asker, out).await,
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
         CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
         _ => korum::korum(*args, &view, &snapshot::state(node, &view), &mut reply),

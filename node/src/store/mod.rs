@@ -17,6 +17,8 @@ pub mod packed;
 pub mod hash;
 pub mod blocks;
 pub mod list;
+pub mod waiting;
+pub mod served;
 pub mod position;
 pub mod scan;
 pub mod random;

@@ -21,6 +21,10 @@ const DELETE: KeySpec = KeySpec::one(1, &[KeyFlags::RW, KeyFlags::DELETE]);
 const TAKES: &[KeyFlags] = &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::DELETE];
 /// Takes out of one key.
 const TAKE: KeySpec = KeySpec::one(1, TAKES);
+/// Takes out of several keys, up to the last argument.
+const TAKE_MANY: KeySpec = KeySpec::many(-2, 1, TAKES);
+/// Takes out of keys behind their number, which is argument 2.
+const TAKE_COUNTED_SECOND: KeySpec = KeySpec::counted(2, TAKES);
 /// Takes out of keys behind their number.
 const TAKE_COUNTED: KeySpec = KeySpec::counted(1, TAKES);
 
@@ -63,4 +67,15 @@ commands! {
         { .deprecated("6.2.0", "`LMOVE` with `RIGHT` and `LEFT`") };
     LMPop "lmpop" -4 [WRITE MOVABLEKEYS] [TAKE_COUNTED] "7.0.0" "O(N+M) with N keys and M items returned"
         "Takes items out of the first list that has any";
+    BlPop "blpop" -3 [WRITE NOSCRIPT BLOCKING] [TAKE_MANY] "2.0.0" "O(N) with N keys"
+        "Takes the first item out of the first list that has any, or waits for one";
+    BrPop "brpop" -3 [WRITE NOSCRIPT BLOCKING] [TAKE_MANY] "2.0.0" "O(N) with N keys"
+        "Takes the last item out of the first list that has any, or waits for one";
+    BlMove "blmove" 6 [WRITE DENYOOM NOSCRIPT BLOCKING] [TAKE INSERT_SECOND] "6.2.0" "O(1)"
+        "Moves an item from an end of a list to an end of another one, or waits for one";
+    BrPopLPush "brpoplpush" 4 [WRITE DENYOOM NOSCRIPT BLOCKING] [TAKE INSERT_SECOND] "2.2.0" "O(1)"
+        "Moves the last item of a list before the first of another one, or waits for one"
+        { .deprecated("6.2.0", "`BLMOVE` with `RIGHT` and `LEFT`") };
+    BlMPop "blmpop" -5 [WRITE BLOCKING MOVABLEKEYS] [TAKE_COUNTED_SECOND] "7.0.0" "O(N+M) with N keys and M items returned"
+        "Takes items out of the first list that has any, or waits for some";
 }
