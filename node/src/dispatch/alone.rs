@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, blocking, everywhere, wait};
+use super::{assemble, blocking, everywhere, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -72,6 +72,9 @@ pub async fn run(
         }
         _ if blocking::may_wait(spec) => return blocking::run(node, spec, args, caller, asker, out).await,
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::Watch | CommandId::Exec => {
+            return transaction::apart::run(node, spec, args, caller, asker, out).await;
+        }
         CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
         _ => korum::korum(*args, &view, &snapshot::state(node, &view), &mut reply),
     };
