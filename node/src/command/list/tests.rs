@@ -220,3 +220,30 @@ fn a_long_list_is_a_row_of_blocks() {
         ("lindex l 0", "$8|item1990|"),
     ]);
 }
+
+#[test]
+fn commands_that_may_wait_take_what_is_there_or_answer_null() {
+    let mut bench = Bench::new();
+    bench.expect(&[
+        ("rpush l 1 2 3 4 5", ":5|"),
+        ("blpop none l 0", "*2|$1|l|$1|1|"),
+        ("brpop l 0.5", "*2|$1|l|$1|5|"),
+        ("blmove l m left right 0", "$1|2|"),
+        ("brpoplpush l m 0", "$1|4|"),
+        ("blmpop 0 2 none m left count 9", "*2|$1|m|*2|$1|4|$1|2|"),
+        ("blpop m 0", "*-1|"),
+        ("brpop m none 1", "*-1|"),
+        ("blmpop 1 1 m right", "*-1|"),
+        ("blmove m l left left 1", "$-1|"),
+        ("brpoplpush m l 1", "$-1|"),
+        ("blpop l x", "-ERR timeout is not a float or out of range|"),
+        ("brpoplpush l m -1", "-ERR timeout is negative|"),
+        ("blmove l m up left x", SYNTAX),
+        ("blmpop x 0 m up", "-ERR timeout is not a float or out of range|"),
+        ("blmpop 1 0 m up", "-ERR numkeys should be greater than 0|"),
+        ("set s x", "+OK|"),
+        ("blpop none s l 0", WRONG),
+        ("brpoplpush l s 0", WRONG),
+        ("llen l", ":1|"),
+    ]);
+}
