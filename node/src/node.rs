@@ -23,6 +23,7 @@ use crate::cluster::{Cluster, peer_address};
 use crate::command::topology::TopologyCache;
 use crate::config::Config;
 use crate::config::live::Live;
+use crate::dispatch::blocking::park::Gauge;
 use crate::dispatch::track;
 use crate::env::random::random;
 use crate::env::{Clock, Tick};
@@ -66,6 +67,8 @@ pub struct Node {
     pub topology: TopologyCache,
     /// All client connections.
     pub clients: Arc<Registry>,
+    /// How many commands wait here for something to come.
+    pub parked: Arc<Gauge>,
     /// Parameters that `CONFIG SET` may change.
     pub live: Live,
     /// What is counted.
@@ -118,6 +121,7 @@ impl Node {
             changed: Notify::new(),
             keepers: Mutex::default(),
             clients: Arc::default(),
+            parked: Arc::default(),
             live,
             stats: Stats::new(usize::from(config.limits.threads)),
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
@@ -242,9 +246,14 @@ impl Node {
     }
 
     /// From now on commands with keys are not executed here: they wait for whoever serves next. What was executed
-    /// is still answered.
+    /// is still answered. Those that wait for something to come are handed back.
     pub fn stop_executing(&self) {
         self.is_leaving.store(true, Release);
+        self.store.for_each(|_, partition| {
+            if let Some(primary) = partition.as_primary_mut() {
+                primary.waiting.clear();
+            }
+        });
     }
 
     /// Commands with keys are not executed any more.

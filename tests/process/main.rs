@@ -4,6 +4,7 @@
 //! Not here: bytes of one node (`wire/`).
 //! Sizes fit a machine with two cores; `KORUM_TEST_FULL=1` takes those of the specification.
 
+mod blocking;
 mod chaos;
 mod client;
 mod copies;

@@ -20,8 +20,10 @@ use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, String
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod blocking;
 pub mod hash;
 pub mod key;
+pub mod list;
 pub mod partition;
 pub mod sample;
 pub mod scan;

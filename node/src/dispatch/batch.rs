@@ -19,6 +19,7 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::RngExt;
 
+use super::blocking::park::{self, Ground, Outcome, Parking};
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
@@ -53,6 +54,10 @@ pub struct Batch {
     pub(super) source: Source,
     /// Bytes of the replies of tasks so far.
     pub(super) task_bytes: usize,
+    /// The command that is run next waits if it finds nothing.
+    pub(super) parking: Option<Parking>,
+    /// What came of that.
+    pub(super) parked: Option<Outcome>,
     effects: Effects,
     random: Random,
     looks: Looks,
@@ -82,6 +87,8 @@ impl Batch {
             scratch: Rope::new(),
             source: Source::none(),
             task_bytes: 0,
+            parking: None,
+            parked: None,
             effects: Effects::default(),
             random,
             looks: Looks::default(),
@@ -425,6 +432,11 @@ impl Batch {
             self.block(id);
             return false;
         };
+        let parking = self.parking.take();
+        if park::was_served(parking.as_ref(), primary, &partition.keyspace) {
+            self.parked = Some(Outcome::ServedBefore);
+            return true;
+        }
         self.effects.clear();
         self.effects.set_recording(primary.is_followed());
         self.effects.notices.track(node.clients.tracker.is_wanted());
@@ -433,6 +445,7 @@ impl Batch {
             Into::Out => &mut self.out,
             Into::Scratch => &mut self.scratch,
         };
+        let start = out.mark();
         execute::run_on(
             spec.id,
             &mut Call {
@@ -448,7 +461,21 @@ impl Batch {
             },
             &mut partition.history,
         );
+        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
+            self.parked = Some(parking.park(id, primary, &partition.keyspace, spec, args, caller));
+        }
         let has_effects = self.effects.count() > 0;
+        let mut waited = Vec::new();
+        if is_write && has_effects && !primary.waiting.is_empty() {
+            let mut ground = Ground {
+                keyspace: &mut partition.keyspace,
+                now_ms: self.now_ms,
+                random: &mut self.random,
+                effects: &mut self.effects,
+                looks: &mut self.looks,
+            };
+            waited = park::run_waiting(primary, &mut ground);
+        }
         if has_effects {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
@@ -462,6 +489,7 @@ impl Batch {
         }
         let position = Position { era: primary.era, sequence: partition.history.sequence() };
         self.operations.push(Operation { command, partition: id, position, is_write });
+        waited.into_iter().for_each(|one| one.answer(primary, position, self.run));
         (self.executed_by, self.is_confirmed) = (self.run, false);
         drop(guard);
         node.discard(self.effects.take_garbage());

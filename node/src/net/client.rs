@@ -253,7 +253,7 @@ impl Client {
     /// Asks its task to close it.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
-        self.wake.notify_one();
+        self.wake();
     }
 
     /// It has to close now.
@@ -268,8 +268,9 @@ impl Client {
         }
     }
 
-    /// Lets its task look at its state anew.
+    /// Lets its task look at its state anew, in whatever places it waits; or when it looks next.
     pub fn wake(&self) {
+        self.wake.notify_waiters();
         self.wake.notify_one();
     }
 
@@ -284,7 +285,7 @@ impl Client {
         let blocked = self.has_flag(Flag::Blocked);
         if blocked {
             self.unblock.store(why as u8, Relaxed);
-            self.wake.notify_one();
+            self.wake();
         }
         blocked
     }

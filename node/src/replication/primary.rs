@@ -24,7 +24,9 @@ use super::link::{Lane, Link, Place};
 use super::message::{Body, Compared, Message, Standing};
 use super::replica::in_order;
 pub use super::waits::{Settlement, Waits};
+use crate::dispatch::blocking::park::Waiter;
 use crate::env::mistake::{Mistake, makes};
+use crate::store::waiting::Waiting;
 use crate::store::{HashPosition, Keyspace};
 
 /// Bytes of one chunk: read under the partition's lock in well under a millisecond.
@@ -46,6 +48,8 @@ pub struct Primary {
     pub membership_epoch: Epoch,
     /// The other copies: all other holders, and the nodes that catch up.
     pub copies: SmallVec<[PeerCopy; 2]>,
+    /// Commands that wait for something to come. They are handed back when this ends.
+    pub waiting: Waiting<Waiter>,
 }
 
 /// Another node's copy, as its primary sees it.
@@ -225,7 +229,7 @@ impl Primary {
     #[must_use]
     pub fn new(era: Epoch) -> Self {
         let membership_epoch = Epoch(0);
-        Self { era, frozen: None, membership_epoch, copies: SmallVec::new() }
+        Self { era, frozen: None, membership_epoch, copies: SmallVec::new(), waiting: Waiting::default() }
     }
 
     /// May a command be executed now? Writes need every required copy in step, with room on its link;

@@ -24,6 +24,8 @@ command_ids! {
     SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs,
     HSet, HSetNx, HMSet, HGet, HMGet, HGetAll, HKeys, HVals, HLen, HExists, HStrLen, HDel, HIncrBy,
     HIncrByFloat, HRandField, HScan,
+    LPush, RPush, LPushX, RPushX, LPop, RPop, LLen, LRange, LIndex, LSet, LInsert, LRem, LTrim, LPos,
+    LMove, RPopLPush, LMPop, BlPop, BrPop, BlMove, BrPopLPush, BlMPop,
     Del, Unlink, Exists, Touch, Type,
     Expire, PExpire, ExpireAt, PExpireAt, Ttl, PTtl, ExpireTime, PExpireTime, Persist, Rename, RenameNx,
     Copy, RandomKey, Keys, Scan, Object, ObjectEncoding, ObjectFreq, ObjectIdletime, ObjectRefcount,

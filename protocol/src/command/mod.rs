@@ -19,6 +19,7 @@ pub mod connection;
 pub mod hash;
 pub mod key;
 pub mod korum;
+pub mod list;
 pub mod pubsub;
 pub mod scripting;
 pub mod server;
