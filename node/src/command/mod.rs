@@ -20,8 +20,10 @@ use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, String
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod bitmap;
 pub mod blocking;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod list;
 pub mod partition;
@@ -35,6 +37,7 @@ pub mod unit;
 pub mod client;
 pub mod cluster;
 pub mod connection;
+pub mod debug;
 pub mod korum;
 pub mod memory;
 pub mod outcome;

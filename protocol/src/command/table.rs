@@ -4,12 +4,17 @@
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
 use super::CommandSpec;
-use super::{cluster, connection, hash, key, korum, list, pubsub, scripting, server, string, transaction};
+use super::{
+    bitmap, cluster, connection, hash, hyperloglog, key, korum, list, pubsub, scripting, server, string,
+    transaction,
+};
 
 /// All families, in the order in which `COMMAND` prints them.
 static FAMILIES: &[&[CommandSpec]] = &[
     string::COMMANDS,
     hash::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     list::COMMANDS,
     key::COMMANDS,
     transaction::COMMANDS,
