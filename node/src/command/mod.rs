@@ -22,6 +22,7 @@ pub mod key;
 pub mod partition;
 pub mod sample;
 pub mod scan;
+pub mod stream;
 pub mod string;
 // About the connection and the server.
 pub mod client;

@@ -18,7 +18,7 @@ use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, key, memory, subcommand};
+use crate::command::{client, connection, key, memory, stream, subcommand};
 use crate::net::clients::Client;
 use crate::net::session::Session;
 use crate::node::Node;
@@ -74,6 +74,8 @@ fn answer(
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
         CommandId::Debug => server::debug(reply),
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
+        CommandId::XGroupHelp => subcommand::help("XGROUP", stream::GROUP_HELP, reply),
+        CommandId::XInfoHelp => subcommand::help("XINFO", stream::INFO_HELP, reply),
         CommandId::KorumConsistency => {
             connection::consistency(args, session, node.config().cluster.consistency, reply);
         }

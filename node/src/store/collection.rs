@@ -14,6 +14,7 @@ use super::garbage::Garbage;
 use super::hash::{Hash, HashChange};
 use super::keyspace::{Keyspace, Place};
 use super::value::{Value, ValueRef};
+use super::xstream::{Stream, StreamChange};
 
 /// The kinds of collections; the number is their byte between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +22,8 @@ use super::value::{Value, ValueRef};
 pub enum Kind {
     /// Fields with values.
     Hash = 4,
+    /// Entries in the order of their ids.
+    Stream = 15,
 }
 
 /// What happens inside a collection: decided by a primary, done by every copy in the same way.
@@ -28,6 +31,8 @@ pub enum Kind {
 pub enum Change<'a> {
     /// To a hash.
     Hash(HashChange<'a>),
+    /// To a stream.
+    Stream(StreamChange<'a>),
 }
 
 /// A collection, seen from a value.
@@ -42,15 +47,22 @@ impl Collection for Hash {
     }
 }
 
+impl Collection for Stream {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::Stream(stream) = value { Some(stream) } else { None }
+    }
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 1] = [Self::Hash];
+    pub const ALL: [Self; 2] = [Self::Hash, Self::Stream];
 
     /// An empty collection of this kind.
     #[must_use]
     pub fn empty(self) -> Value {
         match self {
             Self::Hash => Value::Hash(Box::default()),
+            Self::Stream => Value::Stream(Box::default()),
         }
     }
 }
@@ -61,6 +73,7 @@ impl Change<'_> {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Hash(_) => Kind::Hash,
+            Self::Stream(_) => Kind::Stream,
         }
     }
 
@@ -71,7 +84,12 @@ impl Change<'_> {
                 hash.apply(change);
                 hash.is_empty()
             }
-            (Self::Hash(_), _) => false,
+            (Self::Stream(change), Value::Stream(stream)) => {
+                stream.apply(change);
+                // An empty stream stays: its last id must not be given out again.
+                false
+            }
+            (Self::Hash(_) | Self::Stream(_), _) => false,
         }
     }
 }

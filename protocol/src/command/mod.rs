@@ -20,6 +20,7 @@ pub mod hash;
 pub mod key;
 pub mod korum;
 pub mod server;
+pub mod stream;
 pub mod string;
 // What is done with them.
 pub mod args;

@@ -3,12 +3,13 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, hash, key, korum, server, string};
+use super::{CommandSpec, cluster, connection, hash, key, korum, server, stream, string};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 7] = [
+static FAMILIES: [&[CommandSpec]; 8] = [
     string::COMMANDS,
     hash::COMMANDS,
+    stream::COMMANDS,
     key::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,

@@ -23,6 +23,7 @@ const VERSION: u16 = 10;
 const FOOTER_BYTES: usize = 10;
 const TYPE_STRING: u8 = 0;
 const TYPE_HASH: u8 = 4;
+const TYPE_STREAM: u8 = 19;
 
 /// Why a payload is not restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -52,6 +53,8 @@ pub fn dump(value: ValueRef<'_>) -> Vec<u8> {
                 write_string(&mut out, StringRef::Bytes(value));
             }
         }
+        // Nothing reads such a payload yet: `restore` refuses its type.
+        ValueRef::Stream(_) => out.push(TYPE_STREAM),
     }
     out.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::checksum(&out);

@@ -6,12 +6,21 @@
 //! ```text
 //! change = kind of collection | what | its parts
 //! hash   = 1 field value | 2 field                      set, delete
+//! stream = 1 id fields | 2 ids | 3 id                   add, delete, trim
+//!        | 4 last deleted added                         accounts
+//!        | 5 group id read | 6 group                    set and destroy a group
+//!        | 7 group consumer time active | 8 group consumer
+//!        | 9 group consumer time deliveries ids         see, delete, deliver to a consumer
+//!        | 10 group ids                                 acknowledge
 //! ```
 
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
-use super::codec::{put_bytes, take_byte, take_bytes};
+use super::{
+    codec::{put_bytes, take_byte, take_bytes},
+    stream,
+};
 use crate::store::{Change, HashChange, Kind};
 
 const HASH_SET: u8 = 1;
@@ -30,6 +39,7 @@ pub(super) fn put(out: &mut BytesMut, change: &Change<'_>) {
             out.put_u8(HASH_DELETE);
             put_bytes(out, field);
         }
+        Change::Stream(change) => stream::put(out, &change),
     }
 }
 
@@ -40,6 +50,7 @@ pub(super) fn take<'a>(input: &mut &'a [u8]) -> Result<Change<'a>, EffectError> 
     let what = take_byte(input)?;
     match kind {
         Kind::Hash => take_hash(what, input).map(Change::Hash),
+        Kind::Stream => stream::take(what, input).map(Change::Stream),
     }
 }
 

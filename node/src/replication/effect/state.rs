@@ -6,6 +6,7 @@
 //! ```text
 //! state = kind | varint number of items | items       item = varint length, bytes
 //! hash  = field value field value …
+//! stream: see `store::xstream::parts`
 //! ```
 //! What is read is checked whole, so that making a value of it cannot fail.
 
@@ -13,7 +14,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Hash, HashChange, Kind, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, Stream, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,10 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
                 put_bytes(out, field);
                 put_bytes(out, value);
             }
+        }
+        ValueRef::Stream(stream) => {
+            head(out, Kind::Stream, stream.parts_len());
+            stream.parts(|part| put_bytes(out, part));
         }
     }
 }
@@ -66,6 +71,8 @@ impl<'a> State<'a> {
     fn is_whole(&self) -> bool {
         match self.kind {
             Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
+            // What may be wrong with it shows when it is built.
+            Kind::Stream => Stream::from_parts(self.items()).is_some(),
         }
     }
 
@@ -87,6 +94,7 @@ impl<'a> State<'a> {
                 }
                 Value::Hash(Box::new(hash))
             }
+            Kind::Stream => Value::Stream(Box::new(Stream::from_parts(items).unwrap_or_default())),
         }
     }
 }
