@@ -22,6 +22,7 @@ pub mod korum;
 pub mod server;
 pub mod stream;
 pub mod string;
+pub mod transaction;
 // What is done with them.
 pub mod args;
 pub mod glob;

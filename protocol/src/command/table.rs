@@ -3,14 +3,15 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, hash, key, korum, server, stream, string};
+use super::{CommandSpec, cluster, connection, hash, key, korum, server, stream, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 8] = [
+static FAMILIES: [&[CommandSpec]; 9] = [
     string::COMMANDS,
     hash::COMMANDS,
     stream::COMMANDS,
     key::COMMANDS,
+    transaction::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     cluster::COMMANDS,
