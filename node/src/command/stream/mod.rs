@@ -17,6 +17,7 @@ use crate::store::{Change, Collection, Stream};
 mod add;
 mod claim;
 mod edit;
+mod fixed;
 mod group;
 mod ids;
 mod info;
@@ -30,6 +31,7 @@ mod trim;
 pub use add::xadd;
 pub use claim::{xautoclaim, xclaim};
 pub use edit::{xdel, xsetid};
+pub use fixed::fixed_request;
 pub use group::{
     GROUP_HELP, xgroup_create, xgroup_createconsumer, xgroup_delconsumer, xgroup_destroy, xgroup_setid,
 };
@@ -83,13 +85,11 @@ fn reply_entries<'e>(
     reply: &mut ReplyWriter<'_>,
     entries: impl Iterator<Item = Entry<'e>> + Clone,
     count: usize,
-) -> usize {
+) {
     let entries = entries.take(if count == 0 { usize::MAX } else { count });
     // Counting skips from entry to entry, which costs little beside writing them.
-    let len = entries.clone().count();
-    reply.array(len);
+    reply.array(entries.clone().count());
     entries.for_each(|entry| reply_entry(reply, entry));
-    len
 }
 
 /// What an error quotes of an argument: as in Redis, up to a zero byte.

@@ -110,8 +110,8 @@ fn summary(reply: &mut ReplyWriter<'_>, group: &Group) {
 fn list(reply: &mut ReplyWriter<'_>, group: &Group, wanted: &Wanted<'_>, now_ms: u64) {
     let idle = |pending: &Pending| now_ms.wrapping_sub(pending.delivered_ms) as i64;
     let of_group = wanted.consumer.is_none().then(|| group.pending_from(wanted.start));
-    let of_consumer = wanted.consumer.and_then(|name| group.consumer(name)).map(|consumer| {
-        consumer.pending_from(wanted.start).filter_map(|id| Some((id, group.pending_entry(id)?)))
+    let of_consumer = wanted.consumer.and_then(|name| group.consumer(name)).map(move |consumer| {
+        consumer.pending_from(wanted.start).filter_map(move |id| Some((id, group.pending_entry(id)?)))
     });
     let found = iter::empty()
         .chain(of_group.into_iter().flatten())

@@ -52,8 +52,8 @@ fn range(call: &mut Call<'_>, is_back: bool) {
         };
         match stream {
             None => reply.array(0),
-            Some(stream) if is_back => drop(reply_entries(reply, stream.range_back(start, end), count)),
-            Some(stream) => drop(reply_entries(reply, stream.range(start, end), count)),
+            Some(stream) if is_back => reply_entries(reply, stream.range_back(start, end), count),
+            Some(stream) => reply_entries(reply, stream.range(start, end), count),
         }
         Ok(())
     });

@@ -16,7 +16,7 @@ use crate::store::{Stream, integer as text};
 
 /// What is read of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum From {
+enum Start {
     /// What comes after this id; for a group, of what is pending at the consumer.
     After(StreamId),
     /// What was given to nobody of the group yet.
@@ -24,19 +24,19 @@ enum From {
 }
 
 /// What such a command asks for.
-struct Request<'a> {
+pub(super) struct Request<'a> {
     /// Most entries of each stream; 0: all.
     count: usize,
     /// Group and consumer.
     group: Option<(&'a [u8], &'a [u8])>,
     no_ack: bool,
     /// Where the keys begin; as many ids follow them.
-    first: usize,
-    streams: usize,
+    pub(super) first: usize,
+    pub(super) streams: usize,
 }
 
 impl<'a> Request<'a> {
-    fn parse(args: &Args<'a>, is_group: bool) -> Result<Self, Stop> {
+    pub(super) fn parse(args: &Args<'a>, is_group: bool) -> Result<Self, Stop> {
         let mut request = Self { count: 0, group: None, no_ack: false, first: 0, streams: 0 };
         let only_group = |option: &str| {
             let text =
@@ -80,11 +80,10 @@ impl<'a> Request<'a> {
         let listed = args.len() - request.first;
         request.streams = listed / 2;
         if !listed.is_multiple_of(2) {
-            let (name, sign) = if is_group { ("xreadgroup", '>') } else { ("xread", '$') };
-            return Err(format!(
-                "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '{sign}' must be specified."
-            )
-            .into());
+            return Err(
+                "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified."
+                    .into(),
+            );
         }
         if is_group && request.group.is_none() {
             return Err("ERR Missing GROUP option for XREADGROUP".into());
@@ -93,7 +92,7 @@ impl<'a> Request<'a> {
     }
 
     /// Looks at all streams before anything is done, and gives what is to be read of each.
-    fn places(&self, call: &mut Call<'a>) -> Result<Vec<(Place<'a>, From)>, Stop> {
+    fn places(&self, call: &mut Call<'a>) -> Result<Vec<(Place<'a>, Start)>, Stop> {
         let mut places = Vec::with_capacity(self.streams);
         for index in self.first..self.first + self.streams {
             let (place, id) = (call.place(index), call.arg(index + self.streams));
@@ -109,28 +108,28 @@ impl<'a> Request<'a> {
                 .into());
             }
             let top = stream.map_or(StreamId::MIN, Stream::last_id);
-            places.push((place, self.from(id, top)?));
+            places.push((place, self.start(id, top)?));
         }
         Ok(places)
     }
 
-    fn from(&self, id: &[u8], top: StreamId) -> Result<From, Stop> {
+    fn start(&self, id: &[u8], top: StreamId) -> Result<Start, Stop> {
         match (id, self.group.is_some()) {
-            (b"$", false) => Ok(From::After(top)),
+            (b"$", false) => Ok(Start::After(top)),
             (b"$", true) => Err("ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the \
                                  history of this consumer by specifying a proper ID, or use the > ID to get new \
                                  messages. The $ ID would just return an empty result set."
                 .into()),
-            (b">", true) => Ok(From::New),
+            (b">", true) => Ok(Start::New),
             (b">", false) => Err("ERR The > ID can be specified only when calling XREADGROUP using the GROUP \
                                   <group> <consumer> option."
                 .into()),
             (text, true) => Ok(match ids::strict(text, 0)? {
                 // Redis' own way to write it.
-                StreamId::MAX => From::New,
-                id => From::After(id),
+                StreamId::MAX => Start::New,
+                id => Start::After(id),
             }),
-            (text, false) => Ok(From::After(ids::strict(text, 0)?)),
+            (text, false) => Ok(Start::After(ids::strict(text, 0)?)),
         }
     }
 }
@@ -180,7 +179,7 @@ pub fn xread(call: &mut Call<'_>) {
         let request = Request::parse(&call.args, false)?;
         let mut answer = Answer::new(call.reply.version());
         for (place, from) in request.places(call)? {
-            let (From::After(after), false) = (from, answer.is_full()) else { continue };
+            let (Start::After(after), false) = (from, answer.is_full()) else { continue };
             let Some(stream) = again(call, place).filter(|stream| stream.top_id() > after) else { continue };
             let start = after.next().unwrap_or(StreamId::MAX);
             reply_entries(&mut answer.open(place.key), stream.range(start, StreamId::MAX), request.count);
@@ -200,8 +199,8 @@ pub fn xreadgroup(call: &mut Call<'_>) {
                 break;
             }
             match from {
-                From::New => read_new(call, place, &request, &mut answer),
-                From::After(after) => read_history(call, place, &request, after, &mut answer),
+                Start::New => read_new(call, place, &request, &mut answer),
+                Start::After(after) => read_history(call, place, &request, after, &mut answer),
             }
         }
         answer.finish(&mut call.reply);

@@ -1,4 +1,6 @@
-use korum_protocol::resp::ProtocolVersion;
+use korum_protocol::resp::{Args, ProtocolVersion};
+
+use proptest::prelude::*;
 
 use crate::command::testing::{Bench, NOW_MS};
 
@@ -38,7 +40,7 @@ fn entries_are_added_and_read() {
         ("xrange x - +", "*0|"),
         ("xread count 1 streams t s 0 $", "*1|*2|$1|t|*1|*2|$3|0-1|*2|$1|f|$1|v|"),
         ("xread streams t s 5-1 $", "*-1|"),
-        ("xread streams t s 5-1", "-ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' must be specified.|"),
+        ("xread streams t s 5-1", "-ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be specified.|"),
         ("xread streams t >", "-ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option.|"),
         ("xread block x streams t 0", "-ERR timeout is not an integer or out of range|"),
         ("xread block -1 streams t 0", "-ERR timeout is negative|"),
@@ -162,6 +164,25 @@ fn a_group_reads_acknowledges_and_claims() {
 }
 
 #[test]
+fn a_request_that_waits_says_from_where() {
+    let mut bench = Bench::new();
+    bench.words("xadd s 5-3 f v");
+    let fixed = |line: &str| {
+        let (mut buffer, mut ranges) = (Vec::new(), Vec::new());
+        for word in line.split(' ') {
+            ranges.push(buffer.len()..buffer.len() + word.len());
+            buffer.extend_from_slice(word.as_bytes());
+        }
+        let bytes = super::fixed_request(&Args::new(&buffer, &ranges), &bench.keyspace, NOW_MS)?;
+        Some(String::from_utf8_lossy(&bytes).replace("\r\n", "|"))
+    };
+    assert_eq!(fixed("xread block 0 streams s 1"), None);
+    assert_eq!(fixed("xreadgroup group g c block 0 streams s >"), None);
+    let expected = "*8|$5|xread|$5|block|$1|0|$7|streams|$1|s|$1|$|$3|5-3|$3|0-0|";
+    assert_eq!(fixed("xread block 0 streams s $ $ $").as_deref(), Some(expected));
+}
+
+#[test]
 fn what_a_group_has_read_and_how_far_it_is_behind_is_told() {
     let mut bench = Bench::new();
     let lag = |bench: &mut Bench| {
@@ -274,4 +295,78 @@ fn a_stream_can_be_copied_renamed_and_deleted() {
         ("xadd u 1 f v", "$3|1-0|"),
         ("xpending u g", "-NOGROUP No such key 'u' or consumer group 'g'|"),
     ]);
+}
+
+const WORDS: &str = "s s s t g g h a b streams group noack count block justid force idle time retrycount lastid maxlen \
+    minid ~ = limit nomkstream entriesread mkstream entriesadded maxdeletedid full idle start - + $ > * ( 0 0-0 0-1 1 \
+    2 3 5 1-1 2-2 (1-1 1-* 7-* -1 x 18446744073709551615-18446744073709551615 9223372036854775807";
+
+fn request() -> impl Strategy<Value = Vec<String>> {
+    let words: Vec<&'static str> = WORDS.split_whitespace().collect();
+    let some = |from: &[&'static str]| proptest::sample::select(from.to_vec()).prop_map(str::to_owned);
+    let any = proptest::collection::vec(some(&words), 1..9);
+    let names = some(&[
+        "xadd",
+        "xlen",
+        "xrange",
+        "xrevrange",
+        "xread",
+        "xdel",
+        "xtrim",
+        "xsetid",
+        "xgroup create",
+        "xgroup setid",
+        "xgroup destroy",
+        "xgroup createconsumer",
+        "xgroup delconsumer",
+        "xreadgroup",
+        "xack",
+        "xpending",
+        "xclaim",
+        "xautoclaim",
+        "xinfo stream",
+        "xinfo groups",
+        "xinfo consumers",
+        "del",
+    ]);
+    // What makes the others come upon something.
+    let sensible = some(&[
+        "xadd s * f v",
+        "xadd t * g 1",
+        "xgroup create s g 0 mkstream",
+        "xreadgroup group g a count 2 streams s >",
+        "xreadgroup group g b streams s 0",
+        "xclaim s g b 0 1-1 2-2 force",
+        "xautoclaim s g a 0 -",
+        "xdel s 1-1",
+        "xadd s 1-* f v",
+        "xadd s 2-2 f v h w",
+        "xtrim s maxlen 3",
+    ]);
+    let line = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    prop_oneof![
+        1 => (names, any).prop_map(move |(name, words)| [line(name), words].concat()),
+        1 => sensible.prop_map(line),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_arguments_are_answered_and_the_replica_follows(
+        requests in proptest::collection::vec(request(), 1..60), three: bool,
+    ) {
+        let mut bench = Bench::new();
+        bench.version = if three { ProtocolVersion::Resp3 } else { ProtocolVersion::Resp2 };
+        for request in requests {
+            let words: Vec<&[u8]> = request.iter().map(String::as_bytes).collect();
+            let reply = bench.run(&words);
+            prop_assert!(reply.ends_with(b"\r\n"));
+            if reply.starts_with(b"-") {
+                prop_assert_eq!(reply.iter().filter(|&&byte| byte == b'\n').count(), 1);
+                prop_assert!(bench.count == 0, "an error, and still a change: {:?}", request);
+            }
+        }
+    }
 }

@@ -102,6 +102,7 @@ impl<'a> State<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::xstream::{Fields, StreamChange, StreamId};
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {
@@ -127,6 +128,23 @@ mod tests {
                 hash.apply(&HashChange::Set { field, value });
             }
             let value = Value::Hash(Box::new(hash));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_stream_reads_back(
+            values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..99), 0..250), group: Vec<u8>,
+        ) {
+            let mut stream = Stream::default();
+            for (number, value) in values.iter().enumerate() {
+                let bytes = Fields::encode([&group[..], value].into_iter());
+                let fields = Fields::from_bytes(&bytes).expect("one pair");
+                stream.apply(&StreamChange::Add { id: StreamId::new(number as u64, 7), fields });
+            }
+            let (last_id, group, consumer) = (stream.last_id(), &group[..], &group[..]);
+            stream.apply(&StreamChange::SetGroup { group, last_id, entries_read: None });
+            stream.apply(&StreamChange::See { group, consumer, now_ms: 3, is_active: true });
+            let value = Value::Stream(Box::new(stream));
             prop_assert_eq!(read_back(&value), value);
         }
 

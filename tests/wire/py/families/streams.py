@@ -64,17 +64,30 @@ class Streams(Family):
     def __init__(self, words):
         super().__init__(words)
         self.clock = 10
+        self.added = [b"1-0"]
+        self.current = self.keys()[0]
+
+    def key(self):
+        """Mostly the key of the command before, so that something comes together there."""
+        if self.random.random() < 0.04:
+            self.current = super().key()
+        return self.current
 
     def next_id(self):
         """An id for a new entry, mostly greater than all before."""
         self.clock += self.random.randint(0, 2)
         if self.random.random() < 0.06:
             return self.id()
-        return self.any(b"%d" % self.clock, b"%d-*" % self.clock, b"%d-%d" % (self.clock, self.random.randint(0, 3)))
+        if self.random.random() < 0.2:
+            return self.any(b"%d" % self.clock, b"%d-*" % self.clock)
+        self.added.append(b"%d-%d" % (self.clock, self.random.randint(0, 3)))
+        return self.added[-1]
 
     def id(self):
         """An id that may be there, or is none."""
-        if self.random.random() < 0.9:
+        if self.random.random() < 0.8:
+            return self.any(*self.added[-self.any(4, 20, 300):])
+        if self.random.random() < 0.7:
             ms = max(0, self.clock - self.random.randint(0, self.any(10, 60, 300)))
             return self.any(b"%d" % ms, b"%d-%d" % (ms, self.random.randint(0, 3)), b"%d-0" % ms)
         return self.any(b"0", b"0-0", b"0-1", b"x", b"", b"-", b"+", b"1-", b"1-x", b"-1", b"1--1", b"1--01", b"007-01", b" 1-2", b"1-2-3",
@@ -83,7 +96,7 @@ class Streams(Family):
 
     def some_ids(self):
         """A few ids, most of them good."""
-        return [self.id() for _ in range(self.random.randint(1, 5))]
+        return [self.id() for _ in range(self.random.randint(1, 8))]
 
     def pairs(self, most=3):
         """Fields with values; the same names again and again."""
@@ -104,7 +117,7 @@ class Streams(Family):
     def add(self):
         """An entry is added."""
         words = [b"XADD", self.key()] + self.maybe(b"NOMKSTREAM", chance=0.1)
-        if self.random.random() < 0.15:
+        if self.random.random() < 0.04:
             words += self.trimming()
         return words + [self.next_id()] + self.pairs()
 
@@ -112,11 +125,12 @@ class Streams(Family):
         """Enough entries to fill blocks."""
         key = self.key()
         size = self.any(1, 1, 30, 100, 1000)
-        return [[b"XADD", key, b"%d-*" % self.tick(), b"f", b"v" * size] for _ in range(self.any(20, 60, 120))]
+        return [[b"XADD", key, self.tick(), b"f", b"v" * size] for _ in range(self.any(20, 60, 120))]
 
     def tick(self):
-        self.clock += self.random.randint(0, 1)
-        return self.clock
+        self.clock += 1
+        self.added.append(b"%d-0" % self.clock)
+        return self.added[-1]
 
     def interval(self):
         """Two ids, mostly all that is there."""
@@ -136,7 +150,7 @@ class Streams(Family):
 
     def listed(self, special):
         """Keys and as many ids."""
-        number = self.any(1, 1, 1, 2, 3)
+        number = self.any(1, 1, 1, 1, 1, 2, 3)
         words = [self.any(b"STREAMS", b"streams")] + [self.key() for _ in range(number)]
         return words + [self.any(special, special, b"0", self.id()) for _ in range(number)]
 
@@ -156,10 +170,10 @@ class Streams(Family):
     def set_id(self):
         """A stream's accounts are set."""
         options = self.maybe(b"ENTRIESADDED", self.any(b"0", b"100", b"1000000", b"-1", b"x")) + self.maybe(b"MAXDELETEDID", self.id())
-        return [b"XSETID", self.key(), self.any(b"%d-5" % self.clock, self.id())] + options
+        return [b"XSETID", self.key(), self.id() if self.random.random() < 0.1 else b"%d-5" % self.clock] + options
 
     def group_name(self):
-        return self.any(b"g", b"g", b"g", b"h", b"nobody")
+        return self.any(*[b"g"] * 8, b"h", b"h", b"nobody")
 
     def consumer(self):
         return self.any(b"a", b"a", b"b", b"c", b"\xc3\xa4")
@@ -171,6 +185,7 @@ class Streams(Family):
         start = self.any(b"0", b"$", self.id())
         return self.any(
             [b"XGROUP", b"CREATE", key, name, start] + self.maybe(b"MKSTREAM") + read, [b"XGROUP", b"CREATE", key, name, start],
+            [b"XGROUP", b"CREATE", key, b"g", b"0", b"MKSTREAM"], [b"XGROUP", b"CREATE", key, b"g", b"0", b"MKSTREAM"],
             [b"XGROUP", b"SETID", key, name, start] + read, [b"XGROUP", b"CREATECONSUMER", key, name, self.consumer()],
             [b"XGROUP", self.any(b"DESTROY", b"DELCONSUMER", b"CREATE", b"BAD", b"HELP"), key, name] + self.any([], [b"c"], [b"0", b"BAD"]),
             [b"XGROUP", b"DELCONSUMER", key, name, self.consumer()],
@@ -178,7 +193,7 @@ class Streams(Family):
 
     def read_group(self):
         """Entries for a consumer: new ones, or again."""
-        options = [self.count(), self.maybe(b"NOACK", chance=0.15), [b"GROUP", self.any(b"g", self.group_name()), self.consumer()]]
+        options = [self.count(), self.maybe(b"NOACK", chance=0.15), [b"GROUP", self.group_name(), self.consumer()]]
         return [b"XREADGROUP"] + self.words.shuffled(*options) + self.listed(self.any(b">", b">", b">", b"0", self.id()))
 
     def acknowledge(self):
