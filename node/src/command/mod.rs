@@ -28,6 +28,7 @@ pub mod partition;
 pub mod sample;
 pub mod scan;
 pub mod script;
+pub mod stream;
 pub mod string;
 pub mod transaction;
 pub mod unit;

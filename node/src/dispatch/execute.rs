@@ -5,7 +5,7 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, hash, key, list, partition, script, string, transaction};
+use crate::command::{Call, hash, key, list, partition, script, string, transaction, stream};
 use crate::replication::history::History;
 
 /// Runs the command on the call's partition, which has this history.
@@ -80,6 +80,27 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::BlMove => list::blmove,
         CommandId::BrPopLPush => list::brpoplpush,
         CommandId::BlMPop => list::blmpop,
+        CommandId::XAdd => stream::xadd,
+        CommandId::XLen => stream::xlen,
+        CommandId::XRange => stream::xrange,
+        CommandId::XRevRange => stream::xrevrange,
+        CommandId::XRead => stream::xread,
+        CommandId::XDel => stream::xdel,
+        CommandId::XTrim => stream::xtrim,
+        CommandId::XSetId => stream::xsetid,
+        CommandId::XGroupCreate => stream::xgroup_create,
+        CommandId::XGroupSetId => stream::xgroup_setid,
+        CommandId::XGroupDestroy => stream::xgroup_destroy,
+        CommandId::XGroupCreateConsumer => stream::xgroup_createconsumer,
+        CommandId::XGroupDelConsumer => stream::xgroup_delconsumer,
+        CommandId::XReadGroup => stream::xreadgroup,
+        CommandId::XAck => stream::xack,
+        CommandId::XPending => stream::xpending,
+        CommandId::XClaim => stream::xclaim,
+        CommandId::XAutoClaim => stream::xautoclaim,
+        CommandId::XInfoStream => stream::xinfo_stream,
+        CommandId::XInfoGroups => stream::xinfo_groups,
+        CommandId::XInfoConsumers => stream::xinfo_consumers,
         CommandId::Del => key::del,
         CommandId::Unlink => key::unlink,
         CommandId::Exists => key::exists,

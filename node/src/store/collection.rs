@@ -15,6 +15,7 @@ use super::hash::{Hash, HashChange};
 use super::keyspace::{Keyspace, Place};
 use super::list::{List, ListChange};
 use super::value::{Value, ValueRef};
+use super::xstream::{Stream, StreamChange};
 
 /// The kinds of collections; the number is their byte between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +25,8 @@ pub enum Kind {
     List = 1,
     /// Fields with values.
     Hash = 4,
+    /// Entries in the order of their ids.
+    Stream = 15,
 }
 
 /// What happens inside a collection: decided by a primary, done by every copy in the same way.
@@ -33,6 +36,8 @@ pub enum Change<'a> {
     Hash(HashChange<'a>),
     /// To a list.
     List(ListChange<'a>),
+    /// To a stream.
+    Stream(StreamChange<'a>),
 }
 
 /// A collection, seen from a value.
@@ -53,9 +58,15 @@ impl Collection for List {
     }
 }
 
+impl Collection for Stream {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::Stream(stream) = value { Some(stream) } else { None }
+    }
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::List, Self::Hash];
+    pub const ALL: [Self; 3] = [Self::List, Self::Hash, Self::Stream];
 
     /// An empty collection of this kind.
     #[must_use]
@@ -63,6 +74,7 @@ impl Kind {
         match self {
             Self::Hash => Value::Hash(Box::default()),
             Self::List => Value::List(Box::default()),
+            Self::Stream => Value::Stream(Box::default()),
         }
     }
 }
@@ -74,6 +86,7 @@ impl Change<'_> {
         match self {
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
+            Self::Stream(_) => Kind::Stream,
         }
     }
 
@@ -88,7 +101,12 @@ impl Change<'_> {
                 list.apply(change);
                 list.is_empty()
             }
-            (Self::Hash(_) | Self::List(_), _) => false,
+            (Self::Stream(change), Value::Stream(stream)) => {
+                stream.apply(change);
+                // An empty stream stays: its last id must not be given out again.
+                false
+            }
+            (Self::Hash(_) | Self::List(_) | Self::Stream(_), _) => false,
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod list;
 pub mod pubsub;
 pub mod scripting;
 pub mod server;
+pub mod stream;
 pub mod string;
 pub mod transaction;
 // What is done with them.

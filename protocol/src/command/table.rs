@@ -4,13 +4,14 @@
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
 use super::CommandSpec;
-use super::{cluster, connection, hash, key, korum, list, pubsub, scripting, server, string, transaction};
+use super::{cluster, connection, hash, key, korum, list, pubsub, scripting, server, stream, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
 static FAMILIES: &[&[CommandSpec]] = &[
     string::COMMANDS,
     hash::COMMANDS,
     list::COMMANDS,
+    stream::COMMANDS,
     key::COMMANDS,
     transaction::COMMANDS,
     scripting::COMMANDS,

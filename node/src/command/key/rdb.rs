@@ -25,6 +25,7 @@ const FOOTER_BYTES: usize = 10;
 const TYPE_STRING: u8 = 0;
 const TYPE_LIST: u8 = 1;
 const TYPE_HASH: u8 = 4;
+const TYPE_STREAM: u8 = 19;
 
 /// Why a payload is not restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,6 +60,8 @@ pub fn dump(value: ValueRef<'_>) -> Vec<u8> {
             write_length(&mut out, list.len() as u64);
             list.iter().for_each(|item| write_string(&mut out, StringRef::Bytes(item)));
         }
+        // Nothing reads such a payload yet: `restore` refuses its type.
+        ValueRef::Stream(_) => out.push(TYPE_STREAM),
     }
     out.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::checksum(&out);

@@ -9,12 +9,19 @@
 //! list   = 1 item | 2 item | 3 count | 4 count          push front, back, pop front, back
 //!        | 5 index item | 6 index item                  set, insert
 //!        | 7 item limit | 8 item limit                  remove equal ones, from the front, from the back
+//! stream = 1 id fields | 2 ids | 3 id                   add, delete, trim
+//!        | 4 last deleted added                         accounts
+//!        | 5 group id read | 6 group                    set and destroy a group
+//!        | 7 group consumer time active | 8 group consumer
+//!        | 9 group consumer time deliveries ids         see, delete, deliver to a consumer
+//!        | 10 group ids                                 acknowledge
 //! ```
 
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
+use super::stream;
 use crate::store::{Change, HashChange, Kind, ListChange};
 
 const HASH_SET: u8 = 1;
@@ -43,6 +50,7 @@ pub(super) fn put(out: &mut BytesMut, change: &Change<'_>) {
             put_bytes(out, field);
         }
         Change::List(change) => put_list(out, &change),
+        Change::Stream(change) => stream::put(out, &change),
     }
 }
 
@@ -90,6 +98,7 @@ pub(super) fn take<'a>(input: &mut &'a [u8]) -> Result<Change<'a>, EffectError> 
     match kind {
         Kind::Hash => take_hash(what, input).map(Change::Hash),
         Kind::List => take_list(what, input).map(Change::List),
+        Kind::Stream => stream::take(what, input).map(Change::Stream),
     }
 }
 

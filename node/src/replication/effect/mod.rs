@@ -30,6 +30,7 @@ mod change;
 mod codec;
 mod collected;
 mod state;
+mod stream;
 
 pub use collected::Effects;
 pub use state::State;

@@ -7,6 +7,7 @@
 //! state = kind | varint number of items | items       item = varint length, bytes
 //! hash  = field value field value …
 //! list  = item item …
+//! stream: see `store::xstream::parts`
 //! ```
 //! What is read is checked whole, so that making a value of it cannot fail.
 
@@ -14,7 +15,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Hash, HashChange, Kind, List, ListChange, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, List, ListChange, Value, ValueRef, Stream};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +39,9 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
         ValueRef::List(list) => {
             head(out, Kind::List, list.len());
             list.iter().for_each(|item| put_bytes(out, item));
+        ValueRef::Stream(stream) => {
+            head(out, Kind::Stream, stream.parts_len());
+            stream.parts(|part| put_bytes(out, part));
         }
     }
 }
@@ -72,6 +76,8 @@ impl<'a> State<'a> {
         match self.kind {
             Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
             Kind::List => self.count > 0,
+            // What may be wrong with it shows when it is built.
+            Kind::Stream => Stream::from_parts(self.items()).is_some(),
         }
     }
 
@@ -98,6 +104,7 @@ impl<'a> State<'a> {
                 items.for_each(|item| list.apply(&ListChange::PushBack { item }));
                 Value::List(Box::new(list))
             }
+            Kind::Stream => Value::Stream(Box::new(Stream::from_parts(items).unwrap_or_default())),
         }
     }
 }
@@ -105,6 +112,7 @@ impl<'a> State<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::xstream::{Fields, StreamChange, StreamId};
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {
@@ -138,6 +146,23 @@ mod tests {
             let mut list = List::default();
             items.iter().for_each(|item| list.apply(&ListChange::PushBack { item }));
             let value = Value::List(Box::new(list));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_stream_reads_back(
+            values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..99), 0..250), group: Vec<u8>,
+        ) {
+            let mut stream = Stream::default();
+            for (number, value) in values.iter().enumerate() {
+                let bytes = Fields::encode([&group[..], value].into_iter());
+                let fields = Fields::from_bytes(&bytes).expect("one pair");
+                stream.apply(&StreamChange::Add { id: StreamId::new(number as u64, 7), fields });
+            }
+            let (last_id, group, consumer) = (stream.last_id(), &group[..], &group[..]);
+            stream.apply(&StreamChange::SetGroup { group, last_id, entries_read: None });
+            stream.apply(&StreamChange::See { group, consumer, now_ms: 3, is_active: true });
+            let value = Value::Stream(Box::new(stream));
             prop_assert_eq!(read_back(&value), value);
         }
 
