@@ -17,11 +17,14 @@ use crate::store::{Change, Collection, Entry, Source, StringRef, StringValue, Va
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod geo;
 pub mod hash;
 pub mod key;
 pub mod partition;
 pub mod sample;
 pub mod scan;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 // About the connection and the server.
 pub mod client;
@@ -34,6 +37,8 @@ pub mod server;
 pub mod subcommand;
 pub mod topology;
 
+#[cfg(test)]
+mod no_divergence;
 #[cfg(test)]
 mod no_panic;
 #[cfg(test)]

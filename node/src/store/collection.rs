@@ -13,12 +13,18 @@ use super::Entry;
 use super::garbage::Garbage;
 use super::hash::{Hash, HashChange};
 use super::keyspace::{Keyspace, Place};
+use super::set::{Set, SetChange};
+use super::sorted_set::{SortedSet, SortedSetChange};
 use super::value::{Value, ValueRef};
 
 /// The kinds of collections; the number is their byte between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
+    /// Members, each once.
+    Set = 2,
+    /// Members with scores.
+    SortedSet = 3,
     /// Fields with values.
     Hash = 4,
 }
@@ -28,6 +34,10 @@ pub enum Kind {
 pub enum Change<'a> {
     /// To a hash.
     Hash(HashChange<'a>),
+    /// To a set.
+    Set(SetChange<'a>),
+    /// To a sorted set.
+    SortedSet(SortedSetChange<'a>),
 }
 
 /// A collection, seen from a value.
@@ -42,15 +52,29 @@ impl Collection for Hash {
     }
 }
 
+impl Collection for Set {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::Set(set) = value { Some(set) } else { None }
+    }
+}
+
+impl Collection for SortedSet {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::SortedSet(set) = value { Some(set) } else { None }
+    }
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 1] = [Self::Hash];
+    pub const ALL: [Self; 3] = [Self::Hash, Self::Set, Self::SortedSet];
 
     /// An empty collection of this kind.
     #[must_use]
     pub fn empty(self) -> Value {
         match self {
             Self::Hash => Value::Hash(Box::default()),
+            Self::Set => Value::Set(Box::default()),
+            Self::SortedSet => Value::SortedSet(Box::default()),
         }
     }
 }
@@ -61,6 +85,8 @@ impl Change<'_> {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Hash(_) => Kind::Hash,
+            Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -71,7 +97,15 @@ impl Change<'_> {
                 hash.apply(change);
                 hash.is_empty()
             }
-            (Self::Hash(_), _) => false,
+            (Self::Set(change), Value::Set(set)) => {
+                set.apply(change);
+                set.is_empty()
+            }
+            (Self::SortedSet(change), Value::SortedSet(set)) => {
+                set.apply(change);
+                set.is_empty()
+            }
+            (Self::Hash(_) | Self::Set(_) | Self::SortedSet(_), _) => false,
         }
     }
 }

@@ -16,10 +16,13 @@ pub mod table;
 // The families, as data.
 pub mod cluster;
 pub mod connection;
+pub mod geo;
 pub mod hash;
 pub mod key;
 pub mod korum;
 pub mod server;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 // What is done with them.
 pub mod args;

@@ -257,11 +257,12 @@ fn put_deadline(out: &mut BytesMut, deadline_ms: Option<u64>) {
 mod tests {
     use super::*;
     use crate::store::keyspace::Place;
-    use crate::store::{HashChange, HashPosition, StringRef};
+    use crate::store::{HashChange, HashPosition, Score, SetChange, SortedSetChange, StringRef};
     use proptest::prelude::*;
 
     fn effects<'a>(key: &'a [u8], bytes: &'a [u8], number: i64, deadline: Option<u64>) -> Vec<Effect<'a>> {
         let value = |string| Effect::Set { key, value: ValueRef::String(string), deadline_ms: deadline };
+        let score = Score::new(number as f64).unwrap();
         vec![
             value(StringRef::Integer(number)),
             value(StringRef::Bytes(bytes)),
@@ -272,6 +273,10 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            Effect::Change { key, change: Change::Set(SetChange::Add { member: bytes }) },
+            Effect::Change { key, change: Change::Set(SetChange::Remove { member: bytes }) },
+            Effect::Change { key, change: Change::SortedSet(SortedSetChange::Put { member: bytes, score }) },
+            Effect::Change { key, change: Change::SortedSet(SortedSetChange::Remove { member: bytes }) },
             Effect::Clear,
         ]
     }

@@ -6,6 +6,8 @@
 //! ```text
 //! state = kind | varint number of items | items       item = varint length, bytes
 //! hash  = field value field value …
+//! set   = member member …
+//! sorted set = member score member score …                   score = 8 bytes, little-endian, not NaN
 //! ```
 //! What is read is checked whole, so that making a value of it cannot fail.
 
@@ -13,7 +15,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Hash, HashChange, Kind, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, Score, Set, SortedSet, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +34,17 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
             for (field, value) in hash.iter() {
                 put_bytes(out, field);
                 put_bytes(out, value);
+            }
+        }
+        ValueRef::Set(set) => {
+            head(out, Kind::Set, set.len());
+            set.iter().for_each(|member| put_bytes(out, &member.bytes()));
+        }
+        ValueRef::SortedSet(set) => {
+            head(out, Kind::SortedSet, 2 * set.len());
+            for (member, score) in set.iter() {
+                put_bytes(out, member);
+                put_bytes(out, &score.to_bytes());
             }
         }
     }
@@ -66,6 +79,13 @@ impl<'a> State<'a> {
     fn is_whole(&self) -> bool {
         match self.kind {
             Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
+            Kind::Set => self.count > 0,
+            Kind::SortedSet => {
+                let mut scores = self.items().skip(1).step_by(2);
+                self.count > 0
+                    && self.count.is_multiple_of(2)
+                    && scores.all(|score| Score::from_bytes(score).is_some())
+            }
         }
     }
 
@@ -86,6 +106,18 @@ impl<'a> State<'a> {
                     hash.apply(&HashChange::Set { field, value });
                 }
                 Value::Hash(Box::new(hash))
+            }
+            Kind::Set => {
+                let mut set = Set::default();
+                items.for_each(|member| set.add(member));
+                Value::Set(Box::new(set))
+            }
+            Kind::SortedSet => {
+                let mut set = SortedSet::default();
+                while let Some((member, score)) = items.next().zip(items.next()) {
+                    set.put(member, Score::from_bytes(score).unwrap_or_default());
+                }
+                Value::SortedSet(Box::new(set))
             }
         }
     }
@@ -123,6 +155,24 @@ mod tests {
         }
 
         #[test]
+        fn a_set_reads_back(members in proptest::collection::btree_set(any::<Vec<u8>>(), 1..200)) {
+            let mut set = Set::default();
+            members.iter().for_each(|member| set.add(member));
+            let value = Value::Set(Box::new(set));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_sorted_set_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<f64>(), 1..200)) {
+            let mut set = SortedSet::default();
+            for (member, score) in &pairs {
+                set.put(member, Score::new(*score).unwrap_or_default());
+            }
+            let value = Value::SortedSet(Box::new(set));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
         fn any_bytes_are_a_state_or_an_error(bytes: Vec<u8>) {
             for kind in Kind::ALL {
                 let input = [&[kind as u8][..], &bytes].concat();
@@ -131,5 +181,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_score_is_a_number() {
+        for (score, is_one) in [(f64::INFINITY, true), (-0.0, true), (f64::NAN, false)] {
+            let mut bytes = BytesMut::new();
+            head(&mut bytes, Kind::SortedSet, 2);
+            put_bytes(&mut bytes, b"m");
+            put_bytes(&mut bytes, &score.to_le_bytes());
+            assert_eq!(State::take(&mut &bytes[..]).is_ok(), is_one);
+        }
+        assert!(State::take(&mut &b"\x03\x02\x01m\x07seven..."[..]).is_err());
     }
 }
