@@ -380,6 +380,7 @@ impl Node {
             }
         }
         self.view.store(Arc::clone(view));
+        self.clients.hub.leave_moved(view, self.id, &self.live.pubsub_limits(), self.clock.now());
         let shown = view.map.nodes.get(&self.id).filter(|record| record.is_up());
         // Only a run whose roles the partitions have: a newer one waits for a map that knows it.
         let shown = shown.filter(|record| record.incarnation == me.run);

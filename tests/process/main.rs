@@ -18,8 +18,10 @@ mod meet;
 mod pause;
 mod ports;
 mod promises;
+mod pubsub;
 mod reform;
 mod rolling;
+mod transactions;
 
 use std::time::Instant;
 

@@ -5,6 +5,8 @@
 
 mod hostile;
 mod protocol;
+mod pubsub;
 mod replies;
 mod resp3;
 mod session;
+mod transactions;

@@ -12,7 +12,7 @@ use korum_protocol::rope::HELD_BYTES_MIN;
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
 use crate::store::keyspace::{Keyspace, Place, seconds};
-use crate::store::{Change, Collection, Entry, Source, StringRef, StringValue, Value, ValueRef};
+use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, StringValue, Value, ValueRef};
 
 pub mod args;
 pub mod looks;
@@ -26,6 +26,8 @@ pub mod scan;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
+pub mod transaction;
+pub mod unit;
 // About the connection and the server.
 pub mod client;
 pub mod cluster;
@@ -33,6 +35,7 @@ pub mod connection;
 pub mod korum;
 pub mod memory;
 pub mod outcome;
+pub mod pubsub;
 pub mod server;
 pub mod subcommand;
 pub mod topology;
@@ -77,6 +80,20 @@ pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wron
 pub const SYNTAX_ERROR: &str = "ERR syntax error";
 
 impl<'a> Call<'a> {
+    /// A call of another command in this one: same partition, same moment, one set of effects and one reply.
+    pub fn nested<'n>(&'n mut self, args: Args<'n>) -> Call<'n> {
+        Call {
+            args,
+            keyspace: self.keyspace,
+            now_ms: self.now_ms,
+            random: self.random,
+            effects: self.effects,
+            looks: self.looks,
+            source: self.source,
+            reply: self.reply.reborrow(),
+        }
+    }
+
     /// The argument at `index`; the arity check has shown that there is one.
     fn arg(&self, index: usize) -> &'a [u8] {
         self.args.get(index).expect("the arity was checked")
@@ -118,6 +135,7 @@ impl<'a> Call<'a> {
             let value = Value::String(StringValue::Bytes(self.source.keep(bytes)));
             return self.put_value(place, value, deadline_ms);
         }
+        self.notify_new(place);
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put(place, value, deadline_ms, self.effects.garbage_mut());
         self.effects.set(place, value, deadline_ms);
@@ -133,6 +151,7 @@ impl<'a> Call<'a> {
             Some(string) => self.effects.set_held(place, string, deadline_ms),
             None => self.effects.set(place, value.as_ref(), deadline_ms),
         }
+        self.notify_new(place);
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put_value(place, value, deadline_ms, self.effects.garbage_mut());
     }
@@ -166,9 +185,24 @@ impl<'a> Call<'a> {
     /// Changes the collection of a key, which the caller has looked at: it is of that kind, or missing. A missing
     /// one is created; one that becomes empty is removed.
     fn change(&mut self, place: Place<'_>, change: Change<'_>) {
+        self.notify_new(place);
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.change_collection(place, &change, self.effects.garbage_mut());
         self.effects.change(place, change);
+    }
+
+    /// To be called before a key is written: tells of one that is not there yet.
+    #[inline]
+    fn notify_new(&mut self, place: Place<'_>) {
+        if self.effects.notices.wants(Classes::NEW) && !self.keyspace.contains(place.key) {
+            self.notify(Classes::NEW, "new", place);
+        }
+    }
+
+    /// Tells those who listen to events of keys, if there are any, what was done to a key.
+    #[inline]
+    fn notify(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
+        self.effects.notices.add(class, event, place.key);
     }
 
     /// Sets or takes away the deadline of a key that is there.

@@ -1,13 +1,13 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
-//! For: proposals of operators, `SHUTDOWN`, and `INFO`, which counts keys everywhere.
+//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, and `PUBSUB`, which asks all nodes.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use korum_protocol::command::{CommandId, CommandSpec, lookup};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, lookup};
 use korum_protocol::map::MapChange;
 use korum_protocol::resp::{Args, ReplyWriter};
 use korum_protocol::rope::Rope;
@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, wait};
+use super::{assemble, everywhere, publish, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -36,6 +36,11 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
         CommandId::Info
             | CommandId::Shutdown
             | CommandId::Wait
+            | CommandId::PubSubChannels
+            | CommandId::PubSubNumsub
+            | CommandId::PubSubNumpat
+            | CommandId::PubSubShardchannels
+            | CommandId::PubSubShardnumsub
             | CommandId::ClusterMeet
             | CommandId::ClusterForget
             | CommandId::KorumDrain
@@ -70,6 +75,12 @@ pub async fn run(
             return;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::Watch | CommandId::Exec => {
+            return transaction::apart::run(node, spec, args, caller, asker, out).await;
+        }
+        _ if spec.flags.contains(Flags::PUBSUB) => {
+            return publish::ask(node, spec, args, caller, &mut reply).await;
+        }
         CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
         _ => korum::korum(*args, &view, &snapshot::state(node, &view), &mut reply),
     };

@@ -14,13 +14,14 @@ use korum_protocol::id::{Incarnation, Position};
 use korum_protocol::limits::KEY_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::peer::piece::PIECE_BYTES;
-use korum_protocol::placement::slot::slot_of;
+use korum_protocol::placement::slot::{SLOTS, slot_of};
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::RngExt;
 
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split};
 use crate::admin::stats::Counter;
@@ -33,7 +34,7 @@ use crate::replication::primary::{Admission, Waits};
 use crate::store::partition::Role;
 use crate::store::{Keyspace, Source};
 
-const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
+pub(super) const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
 
 /// The state of one batch; reused, so that its buffers stay.
 pub struct Batch {
@@ -41,6 +42,8 @@ pub struct Batch {
     pub(super) commands: Vec<CommandReply>,
     pub(super) tasks: Vec<Task>,
     pub(super) operations: Vec<Operation>,
+    /// What was published and is not everywhere yet.
+    pub(super) published: Vec<Published>,
     pub(super) waits: Waits,
     /// Partitions with a command that could not run yet: later commands on them wait behind it.
     pub(super) blocked: Vec<PartitionId>,
@@ -72,6 +75,7 @@ impl Batch {
             commands: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            published: Vec::new(),
             waits: Waits::default(),
             blocked: Vec::new(),
             scratch: Rope::new(),
@@ -94,6 +98,7 @@ impl Batch {
         self.commands.clear();
         self.tasks.clear();
         self.operations.clear();
+        self.published.clear();
         self.waits.clear();
         self.blocked.clear();
         self.task_bytes = 0;
@@ -106,6 +111,7 @@ impl Batch {
     pub(super) fn look_at_clock(&mut self, node: &Node) {
         self.now_ms = node.clock().wall_ms();
         self.run = node.leased_run().filter(|_| !node.is_leaving());
+        self.effects.notices.want(node.live.notify_classes());
     }
 
     /// Frees what a large batch has left, before a connection falls silent.
@@ -115,6 +121,7 @@ impl Batch {
         self.commands = Vec::new();
         self.tasks = Vec::new();
         self.operations = Vec::new();
+        self.published = Vec::new();
     }
 
     /// Tells, after [`Self::begin`], what the requests of the batch are parts of.
@@ -224,7 +231,11 @@ impl Batch {
             return true;
         };
         if keys.clone().next().is_none() {
-            return false;
+            let needs_keys = !spec.keys.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS);
+            if needs_keys {
+                self.refuse(spec, args, caller);
+            }
+            return needs_keys;
         }
         if keys.clone().any(|at| args[at].len() > KEY_BYTES_MAX) {
             self.reply(caller.version).error(KEY_TOO_LONG);
@@ -253,7 +264,7 @@ impl Batch {
                 keyspace: &mut Keyspace::new(0),
                 now_ms: self.now_ms,
                 random: &mut self.random,
-                effects: &mut Effects::read_only(),
+                effects: &mut Effects::new(false),
                 looks: &mut Looks::default(),
                 source: &self.source,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
@@ -354,9 +365,9 @@ impl Batch {
         self.tasks.push(Task { command, at, is_element, request, spec, partition, state });
     }
 
-    /// A part's reply that is known already, for the command opened last.
-    pub(super) fn done(&mut self, spec: &'static CommandSpec, partition: PartitionId, reply: Rope) {
-        self.postpone(spec, partition, TaskRequest::Whole, false);
+    /// What was postponed last has run already: its reply is in `scratch`.
+    pub(super) fn answer_last(&mut self) {
+        let reply = std::mem::take(&mut self.scratch);
         if let Some(task) = self.tasks.last_mut() {
             task.state = TaskState::Done(reply);
         }
@@ -418,7 +429,7 @@ impl Batch {
             Into::Out => &mut self.out,
             Into::Scratch => &mut self.scratch,
         };
-        execute::run(
+        execute::run_on(
             spec.id,
             &mut Call {
                 args: *args,
@@ -430,11 +441,14 @@ impl Batch {
                 source: &self.source,
                 reply: ReplyWriter::holding(out, caller.version),
             },
+            &mut partition.history,
         );
         let has_effects = self.effects.count() > 0;
         if has_effects {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
+        // Under the lock, so that what happens to a key is told in its order.
+        publish::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
         if caller.is_strong {
@@ -460,16 +474,29 @@ impl Batch {
             Ok(spec) => spec,
             Err(error) => return self.reply(caller.version).error_bytes(&error.reply()),
         };
-        if let CommandId::KorumPart | CommandId::KorumClear = spec.id {
-            let number = std::str::from_utf8(&args[2]).ok().and_then(|text| text.parse::<PartitionId>().ok());
-            let Some(id) = number.filter(|&id| u32::from(id) < view.map.partitions) else {
-                return self.reply(caller.version).error("ERR no such partition");
-            };
+        if let Some(id) = internal_partition(view, spec, args) {
+            let Some(id) = id else { return self.reply(caller.version).error("ERR no such partition") };
             if !self.execute(node, id, spec, args, caller, Into::Out) {
                 self.last().failure = Some(Failure::Again);
             }
+        } else if spec.flags.contains(Flags::PUBSUB) {
+            self.run_told(node, view, spec, args, caller);
         } else if !self.run(node, view, spec, args, caller) {
             self.reply(caller.version).error("ERR only commands with keys are forwarded");
         }
+    }
+}
+
+/// The partition that a command of Korum's own names; `None` for any other command, `Some(None)` if there is none such.
+fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Option<Option<PartitionId>> {
+    let number = || std::str::from_utf8(args.get(2)?).ok()?.parse::<u16>().ok();
+    match spec.id {
+        CommandId::KorumPart | CommandId::KorumClear => {
+            Some(number().filter(|&id| u32::from(id) < view.map.partitions))
+        }
+        CommandId::KorumWatch | CommandId::KorumExec | CommandId::KorumExecRo => {
+            Some(number().filter(|&slot| slot < SLOTS).map(|slot| view.partition_of_slot(slot)))
+        }
+        _ => None,
     }
 }

@@ -6,20 +6,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use korum_protocol::command::{CommandId, CommandSpec, introspect};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, introspect};
 use korum_protocol::map::View;
-use korum_protocol::resp::{Args, ReplyWriter};
+use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::everywhere;
+use super::{everywhere, publish, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, key, memory, subcommand};
-use crate::net::clients::Client;
+use crate::command::{client, connection, key, memory, pubsub, subcommand};
+use crate::net::clients::{Client, Flag};
 use crate::net::session::Session;
 use crate::node::Node;
 use crate::store::HashPosition;
@@ -29,7 +29,7 @@ pub struct Asker<'a> {
     /// What it remembers.
     pub session: &'a mut Session,
     /// How others see it.
-    pub client: &'a Client,
+    pub client: &'a Arc<Client>,
 }
 
 /// Runs the command that was opened last in `batch`, with or without keys.
@@ -42,8 +42,21 @@ pub fn run(
     caller: Caller,
     asker: &mut Asker<'_>,
 ) {
-    if batch.run(node, view, spec, args, caller) || everywhere::run(batch, node, view, spec, args, caller) {
+    if spec.flags.contains(Flags::PUBSUB) {
+        return publish::run(batch, node, view, spec, args, caller, asker);
+    }
+    if batch.run(node, view, spec, args, caller)
+        || everywhere::run(batch, node, view, spec, args, caller)
+        || transaction::run(batch, node, view, spec, caller, asker)
+    {
         return;
+    }
+    if let CommandId::Hello | CommandId::Reset = spec.id {
+        if spec.id == CommandId::Reset {
+            node.clients.hub.leave(asker.client);
+        }
+        // What has come before stands before the reply, in the protocol that may end here.
+        batch.take_messages(asker);
     }
     let mut reply = batch.reply(caller.version);
     answer(node, view, spec, args, asker, &mut reply);
@@ -60,6 +73,9 @@ fn answer(
     let password = || node.live.text("requirepass");
     let (args, session, me) = (*args, &mut *asker.session, asker.client);
     match spec.id {
+        CommandId::Ping if session.version == ProtocolVersion::Resp2 && me.has_flag(Flag::Subscribed) => {
+            pubsub::ping(args, reply);
+        }
         CommandId::Ping => connection::ping(args, reply),
         CommandId::Echo => connection::echo(args, reply),
         CommandId::Hello => connection::hello(args, session, me, &password(), reply),
@@ -104,6 +120,7 @@ fn answer_container(
         },
         "slowlog" => server::slowlog(args, reply),
         "latency" => server::latency(args, reply),
+        "pubsub" => pubsub::pubsub(spec, args, &node.clients.hub, reply),
         "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
         "cluster" => replied(ask_cluster(node, view, args, reply), reply),
         "korum" => replied(korum(args, view, &snapshot::state(node, view), reply), reply),

@@ -5,12 +5,16 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use korum_protocol::resp::ProtocolVersion;
 use tokio::sync::Notify;
 
+use super::outbox::{Appended, Frame, Limits, Outbox};
+use super::pubsub::Counts;
 use super::session::PortKind;
 use crate::env::Tick;
 
@@ -68,9 +72,17 @@ pub struct Client {
     resp: AtomicU8,
     query_bytes: AtomicU64,
     output_bytes: AtomicU64,
+    /// Commands queued in a transaction; -1 outside of one.
+    queued: AtomicI64,
+    watched: AtomicU32,
+    transaction_bytes: AtomicU64,
+    /// Subscriptions, by kind.
+    subscriptions: [AtomicUsize; 3],
+    /// What others have to say to it; there from the first of it on.
+    outbox: OnceLock<Box<Outbox>>,
     unblock: AtomicU8,
     killed: AtomicBool,
-    /// Signalled when it is killed or unblocked.
+    /// Signalled when it is killed or unblocked, or when the first message waits for it.
     wake: Notify,
     labels: Mutex<Labels>,
 }
@@ -98,6 +110,11 @@ impl Client {
             resp: AtomicU8::new(2),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
+            transaction_bytes: AtomicU64::new(0),
+            subscriptions: Default::default(),
+            outbox: OnceLock::new(),
             unblock: AtomicU8::new(0),
             killed: AtomicBool::new(false),
             wake: Notify::new(),
@@ -126,6 +143,14 @@ impl Client {
         self.output_bytes.store(output_bytes as u64, Relaxed);
     }
 
+    /// Tells how many commands it has queued since `MULTI`, how many keys it watches, and what these take.
+    pub fn set_transaction(&self, queued: Option<usize>, watched: usize, bytes: usize) {
+        self.set_flag(Flag::Transaction, queued.is_some());
+        self.queued.store(queued.map_or(-1, |count| count as i64), Relaxed);
+        self.watched.store(watched as u32, Relaxed);
+        self.transaction_bytes.store(bytes as u64, Relaxed);
+    }
+
     /// Sets or clears a flag.
     pub fn set_flag(&self, flag: Flag, value: bool) {
         if value {
@@ -143,6 +168,49 @@ impl Client {
     /// Tells its RESP version.
     pub fn set_version(&self, version: ProtocolVersion) {
         self.resp.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
+    }
+
+    /// Its RESP version.
+    pub fn version(&self) -> ProtocolVersion {
+        if self.resp.load(Relaxed) == 3 { ProtocolVersion::Resp3 } else { ProtocolVersion::Resp2 }
+    }
+
+    /// Tells how many subscriptions it has.
+    pub fn set_subscriptions(&self, counts: Counts) {
+        self.subscriptions.iter().zip(counts.0).for_each(|(to, count)| to.store(count, Relaxed));
+        self.set_flag(Flag::Subscribed, counts.total() > 0);
+    }
+
+    /// What others have to say to it, if anybody ever had.
+    pub fn outbox(&self) -> Option<&Outbox> {
+        self.outbox.get().map(Box::as_ref)
+    }
+
+    /// Something waits to be written to it.
+    pub fn has_messages(&self) -> bool {
+        self.outbox().is_some_and(|outbox| !outbox.is_empty())
+    }
+
+    /// Hands a message to its connection. True if it is closed instead, since too much waits.
+    pub fn push(&self, frame: Frame, limits: &Limits, now: Tick) -> bool {
+        match self.outbox.get_or_init(Box::default).append(frame, limits, now) {
+            Appended::First => self.wake(),
+            Appended::Behind | Appended::Closed => {}
+            Appended::Overrun => {
+                self.kill();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Closes it if more than the soft limit has waited for too long. True if so.
+    pub fn close_overrun(&self, limits: &Limits, now: Tick) -> bool {
+        let is_over = self.outbox().is_some_and(|outbox| outbox.overruns(limits, now));
+        if is_over {
+            self.kill();
+        }
+        is_over
     }
 
     /// Its name; empty when it has none.
@@ -221,13 +289,18 @@ impl Client {
         if flags.is_empty() {
             flags.push('N');
         }
-        let multi = if self.has_flag(Flag::Transaction) { 0 } else { -1 };
+        let (multi, watch) = (self.queued.load(Relaxed), self.watched.load(Relaxed));
+        let transaction = self.transaction_bytes.load(Relaxed);
         let (query, output) = (self.query_bytes.load(Relaxed), self.output_bytes.load(Relaxed));
+        let (waiting, messages) =
+            self.outbox().map_or((0, 0), |outbox| (outbox.bytes() as u64, outbox.count()));
+        let [channels, patterns, shard] = [0, 1, 2].map(|kind: usize| self.subscriptions[kind].load(Relaxed));
         let mut line = String::with_capacity(384);
         let _ = write!(
             line,
-            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 multi={multi} \
-             qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output} oll=0 omem={output} \
+            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub={channels} psub={patterns} ssub={shard} \
+             multi={multi} watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} \
+             oll={messages} omem={} \
              tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}",
             self.id,
             self.address,
@@ -235,7 +308,8 @@ impl Client {
             labels.name,
             now.since(self.created).as_secs(),
             now.since(self.last_used()).as_secs(),
-            size_of::<Self>() as u64 + query + output,
+            output + waiting,
+            size_of::<Self>() as u64 + query + output + transaction + waiting,
             if labels.command.is_empty() { "NULL" } else { labels.command },
             self.resp.load(Relaxed),
             labels.library,

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 pub use super::client::{Client, Flag, Unblock, is_valid_name};
+use super::outbox::Limits;
+use super::pubsub::Hub;
 use super::session::PortKind;
 use crate::env::{Clock, Tick};
 
@@ -75,6 +77,8 @@ pub struct Registry {
     /// There may be a pause: looked at for every command.
     has_pause: AtomicBool,
     unpaused: Notify,
+    /// What they listen to.
+    pub hub: Hub,
 }
 
 /// A place in the registry; dropping it gives the place back.
@@ -87,6 +91,7 @@ pub struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.registry.clients().remove(&self.client.id);
+        self.registry.hub.leave(&self.client);
     }
 }
 
@@ -137,6 +142,11 @@ impl Registry {
     /// The clients that a filter admits, oldest first.
     pub fn select(&self, filter: &Filter) -> Vec<Arc<Client>> {
         self.clients().values().filter(|client| filter.admits(client)).cloned().collect()
+    }
+
+    /// Closes those who have not read for too long what others have to say to them; how many.
+    pub fn close_overruns(&self, limits: &Limits, now: Tick) -> usize {
+        self.clients().values().filter(|client| client.close_overrun(limits, now)).count()
     }
 
     /// Asks all connections to close.
@@ -233,7 +243,7 @@ mod tests {
             line,
             format!(
                 "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=0 name=x age=5 idle=3 flags=N db=0 sub=0 psub=0 \
-                 ssub=0 multi=-1 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
+                 ssub=0 multi=-1 watch=0 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
                  tot-mem={memory} events=r cmd=client|list user=default redir=-1 resp=3 lib-name=redis-py lib-ver="
             )
         );

@@ -12,19 +12,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
-use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
+use korum_protocol::command::{CommandId, CommandSpec, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 use tokio::io::AsyncWriteExt;
 
-use super::clients::{Client, Place};
+use super::clients::{Client, Flag, Place};
 use super::large::write_all;
 use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
+use crate::command::pubsub;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::slices;
+use crate::dispatch::transaction::{self, apart};
 use crate::dispatch::{Batch, Caller, admit, alone};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
@@ -176,7 +178,10 @@ impl Connection {
             let args = parser.args(&input[range.clone()]);
             let spec = resolve(&args).map_err(ResolveError::reply);
             let spec = spec.and_then(|spec| match admit::admit(spec, &self.session, consumed) {
-                Ok(()) => Ok(spec),
+                Ok(()) => match pubsub::refusal(spec, &self.place.client, self.session.version) {
+                    None => Ok(spec),
+                    Some(text) => Err(text.into()),
+                },
                 Err(text) => Err(text.into()),
             });
             match spec {
@@ -184,7 +189,14 @@ impl Connection {
                     after = After::Paused;
                     break;
                 }
-                Ok(spec) if alone::runs_alone(spec) => {
+                Ok(spec) if self.session.transaction.queues(spec) => {
+                    self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    transaction::queue(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);
+                    last = Some(spec.full_name);
+                }
+                Ok(spec) if self.batch.ends_before(spec) => break,
+                Ok(spec) if alone::runs_alone(spec) || apart::runs_alone(spec, &self.session.transaction) => {
                     after = After::Alone(spec, consumed);
                     break;
                 }
@@ -198,6 +210,8 @@ impl Connection {
                 }
                 Err(text) => {
                     self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    let text = transaction::refuse(&args, text, &mut asker);
                     self.batch.reply(caller.version).error_bytes(&text);
                     self.node.stats.of(worker_number()).add(Counter::Rejected, 1);
                 }
@@ -230,7 +244,8 @@ impl Connection {
     }
 
     fn is_held_back(&self, spec: &CommandSpec) -> bool {
-        self.node.clients.holds_back(spec.flags.contains(Flags::WRITE), || self.node.clock().now())
+        let is_write = transaction::writes(spec, &self.session.transaction);
+        self.node.clients.holds_back(is_write, || self.node.clock().now())
     }
 
     /// The command that was opened last has run: is its reply wanted?
@@ -245,7 +260,7 @@ impl Connection {
     pub(super) async fn answer_batch(&mut self, input: &[u8]) {
         let stats = self.node.stats.of(worker_number());
         let deadline = self.node.request_deadline();
-        if !self.batch.is_settled(&self.node) || self.batch.has_tasks() {
+        if !self.batch.is_settled(&self.node) || self.batch.has_tasks() || self.batch.has_published() {
             self.batch.finish(&self.node, input, deadline).await;
         }
         self.batch.count_looks(&self.node);
@@ -300,7 +315,7 @@ impl Connection {
         self.session.closing |= is_gone;
     }
 
-    async fn write(&mut self) -> io::Result<()> {
+    pub(super) async fn write(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
             let stats = self.node.stats.of(worker_number());
             stats.add(Counter::Writes, 1);
@@ -336,9 +351,21 @@ impl Connection {
         let since = self.node.clock().now();
         let mut has_buffers = true;
         loop {
+            if client.has_messages() {
+                self.write_messages().await?;
+                has_buffers = true;
+            }
+            if client.is_killed() {
+                return Ok(false);
+            }
+            // Those who listen may be silent for as long as they like.
+            let timeout = self.node.live.timeout().filter(|_| !client.has_flag(Flag::Subscribed));
             let idle = self.node.clock().now().since(since);
-            let left = self.node.live.timeout().map(|longest| longest.saturating_sub(idle));
-            let patience = if has_buffers {
+            let left = timeout.map(|longest| longest.saturating_sub(idle));
+            let has_messages = client.has_messages();
+            let patience = if has_messages {
+                Some(Duration::ZERO)
+            } else if has_buffers {
                 Some(left.map_or(BUFFERS_KEPT, |left| left.min(BUFFERS_KEPT)))
             } else {
                 left
@@ -352,16 +379,14 @@ impl Connection {
             let ready = tokio::select! {
                 biased;
                 ready = ready => ready,
-                () = client.woken() => {
-                    if client.is_killed() {
-                        return Ok(false);
-                    }
-                    continue;
-                }
+                () = client.woken() => continue,
             };
             let Some(ready) = ready else {
+                if has_messages {
+                    continue;
+                }
                 let idle = self.node.clock().now().since(since);
-                if self.node.live.timeout().is_some_and(|longest| idle >= longest) {
+                if timeout.is_some_and(|longest| idle >= longest) {
                     return Ok(false);
                 }
                 if self.input.is_empty() {

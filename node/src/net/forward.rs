@@ -8,6 +8,7 @@
 //! request  id u64 | caller u8 | requests, as RESP           (any number, one after the other)
 //! reply    id u64 | first u32 | (status u8 | length u32 | reply)*     (for each request from the first on; in
 //!                                                                     several frames when it is much)
+//! told     requests, as RESP                 (that nobody answers)
 //! goodbye  (nothing)                        (the last frame of a node that leaves: what it has not answered by
 //!                                           now it has not executed, and it can be sent elsewhere)
 //! ```
@@ -41,6 +42,8 @@ const REQUESTS: u8 = 1;
 const REPLIES: u8 = 2;
 /// Frame kind: all that is answered was answered.
 const GOODBYE: u8 = 3;
+/// Frame kind: requests that nobody answers.
+const TOLD: u8 = 4;
 /// Unsent bytes at which a peer's connection takes no more: the batch waits and tries again.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a frame of requests or replies, unless it carries a single longer one: it is not cut.
@@ -117,6 +120,8 @@ pub struct Channel {
 struct State {
     /// Bodies that are not yet taken by the writer.
     unsent: VecDeque<(u64, Rope)>,
+    /// Requests that nobody answers, in bodies of frames that are not cut.
+    told: VecDeque<Rope>,
     unsent_bytes: usize,
     /// Bytes of large ones that the writer has taken and not yet written.
     large_bytes: usize,
@@ -148,6 +153,29 @@ impl Channel {
         Some(body)
     }
 
+    /// The next body of what nobody answers.
+    fn take_told(&self) -> Option<Rope> {
+        let mut state = self.state();
+        let body = state.told.pop_front()?;
+        state.unsent_bytes -= body.len();
+        Some(body)
+    }
+
+    fn tell(&self, requests: &Rope) {
+        let mut state = self.state();
+        let waiting = state.unsent_bytes + state.large_bytes;
+        if state.is_closed || waiting + requests.len() > OUTBOX_BYTES_MAX {
+            return;
+        }
+        state.unsent_bytes += requests.len();
+        match state.told.back_mut() {
+            Some(last) if last.len() + requests.len() <= FRAME_BYTES => last.append(requests),
+            _ => state.told.push_back(requests.clone()),
+        }
+        drop(state);
+        self.appended.notify_one();
+    }
+
     /// The peer has executed nothing of what it has not answered.
     fn hand_back(&self) {
         let mut state = self.state();
@@ -166,6 +194,7 @@ impl Channel {
                 let _ = waiting.sender.send(Err(ForwardError::NotSent));
             }
         }
+        state.told.clear();
         // Dropping the rest tells them that the outcome is unknown.
         state.waiting.clear();
     }
@@ -194,6 +223,12 @@ impl Forwards {
         }
         channel.appended.notify_one();
         Pending { receiver: Some(receiver) }
+    }
+
+    /// Sends requests that nobody answers to all peers that are connected; never waits. What does not find room is lost.
+    pub fn tell_all(&self, requests: &Rope) {
+        let channels = self.by_peer.read().unwrap_or_else(PoisonError::into_inner);
+        channels.values().for_each(|channel| channel.tell(requests));
     }
 
     fn open(&self, peer: NodeId) -> Arc<Channel> {
@@ -250,6 +285,10 @@ async fn write_requests(
         while let Some(body) = channel.take_unsent(large.pending_bytes()) {
             is_idle = false;
             write_or_add(REQUESTS, body, writer, &mut large).await?;
+        }
+        while let Some(body) = channel.take_told() {
+            is_idle = false;
+            write_or_add(TOLD, body, writer, &mut large).await?;
         }
         if !write_piece(node, writer, &mut large).await? && is_idle {
             channel.appended.notified().await;

@@ -112,7 +112,7 @@ impl Keyspace {
         }
         if !effects.is_read_only() {
             self.remove_slot(place.position, slot, effects.garbage_mut());
-            effects.delete(place);
+            effects.expired(place);
         }
         None
     }
@@ -300,7 +300,7 @@ impl Keyspace {
             for key in &due {
                 let place = Place { key, position };
                 self.remove(place, effects.garbage_mut());
-                effects.delete(place);
+                effects.expired(place);
             }
             removed += due.len().max(1);
         }

@@ -29,6 +29,7 @@ pub mod stream;
 pub mod apply;
 pub mod source;
 pub mod garbage;
+pub mod notice;
 pub mod janitor;
 pub mod check;
 
@@ -41,6 +42,7 @@ pub use garbage::Garbage;
 pub use hash::{Hash, HashChange};
 pub use janitor::Janitor;
 pub use keyspace::Keyspace;
+pub use notice::{Classes, Notice, Notices};
 pub use partition::{Partition, Role};
 pub use partitions::Store;
 pub use position::{HashPosition, HashRange};

@@ -20,10 +20,12 @@ pub mod geo;
 pub mod hash;
 pub mod key;
 pub mod korum;
+pub mod pubsub;
 pub mod server;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
+pub mod transaction;
 // What is done with them.
 pub mod args;
 pub mod glob;

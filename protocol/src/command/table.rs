@@ -3,18 +3,21 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, geo, hash, key, korum, server, set, sorted_set, string};
+use super::CommandSpec;
+use super::{cluster, connection, geo, hash, key, korum, pubsub, server, set, sorted_set, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 10] = [
+static FAMILIES: &[&[CommandSpec]] = &[
     string::COMMANDS,
     hash::COMMANDS,
     set::COMMANDS,
     sorted_set::COMMANDS,
     geo::COMMANDS,
     key::COMMANDS,
+    transaction::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
+    pubsub::COMMANDS,
     cluster::COMMANDS,
     korum::COMMANDS,
 ];

@@ -11,8 +11,8 @@ use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 
 use super::super::peer::{Cutter, FrameWriter, PeerConnection, PeerError};
-use super::{GOODBYE, REPLIES, encode_answers, write_or_add, write_piece};
-use crate::dispatch::{Batch, Caller};
+use super::{GOODBYE, REPLIES, TOLD, encode_answers, write_or_add, write_piece};
+use crate::dispatch::{Batch, Caller, publish};
 use crate::env::random::random;
 use crate::node::Node;
 use crate::store::{Garbage, Source};
@@ -41,6 +41,10 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
                 frame = reader.read() => frame.map_err(|error| error.to_string())?,
             };
             let Some(frame) = frame else { break };
+            if frame.kind == TOLD {
+                run_told(&node, &frame.body)?;
+                continue;
+            }
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
             let body = Some(frame.body.clone());
             let id = run_frame(&node, &mut batch, frame.body).await?;
@@ -105,6 +109,23 @@ async fn write_replies(
         }
         write_piece(node, writer, &mut large).await.map_err(text)?;
     }
+}
+
+/// Does what one frame tells.
+fn run_told(node: &Node, body: &Bytes) -> Result<(), String> {
+    let source = if body.len() > PIECE_BYTES { Source::of(body.clone()) } else { Source::none() };
+    let mut parser = RequestParser::new(RequestLimits::unlimited());
+    let mut start = 0;
+    while start < body.len() {
+        let Ok(Parsed::Request { consumed }) = parser.parse(&body[start..]) else {
+            return Err("malformed requests".into());
+        };
+        if !publish::take_told(node, &parser.args(&body[start..start + consumed]), &source) {
+            return Err("a request that cannot be told".into());
+        }
+        start += consumed;
+    }
+    Ok(())
 }
 
 /// Runs one frame's requests, as far as they can run at once.
