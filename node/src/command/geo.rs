@@ -7,7 +7,7 @@
 use super::args::is;
 use super::sorted_set::number;
 use super::{Call, SYNTAX_ERROR, Stop};
-use crate::store::{Change, Score, SortedSet, SortedSetChange};
+use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange};
 use cell::Position;
 
 mod area;
@@ -57,6 +57,9 @@ pub fn geoadd(call: &mut Call<'_>) {
             call.change(place, Change::SortedSet(SortedSetChange::Put { member, score }));
             added += i64::from(old.is_none());
             changed += 1;
+        }
+        if changed > 0 {
+            call.notify(Classes::SORTED_SET, "zadd", place);
         }
         call.reply.integer(if count_changed { changed } else { added });
         Ok(())

@@ -205,6 +205,21 @@ impl<'a> Call<'a> {
         self.effects.notices.add(class, event, place.key);
     }
 
+    /// Tells that something was removed from a key, and of the key's end if that was the last.
+    fn notify_removal(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
+        self.notify(class, event, place);
+        if !self.keyspace.contains(place.key) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
+    }
+
+    /// Removes a key of which a command leaves nothing, and tells of it if it was there.
+    fn delete_and_notify(&mut self, place: Place<'_>) {
+        if self.delete(place) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
+    }
+
     /// Sets or takes away the deadline of a key that is there.
     fn set_deadline(&mut self, place: Place<'_>, deadline_ms: Option<u64>) {
         self.keyspace.set_deadline(place, deadline_ms);

@@ -6,7 +6,7 @@
 
 use super::scan::{ScanOptions, reply_head};
 use super::{Call, reply_string};
-use crate::store::{Change, Set, SetChange};
+use crate::store::{Change, Classes, Set, SetChange};
 
 mod algebra;
 mod random;
@@ -18,7 +18,7 @@ pub use random::{spop, srandmember};
 
 /// `SADD key member …`
 pub fn sadd(call: &mut Call<'_>) {
-    change_each(call, |set, member| {
+    change_each(call, "sadd", |set, member| {
         let is_new = set.is_none_or(|set| !set.contains(member));
         is_new.then_some(SetChange::Add { member })
     });
@@ -26,14 +26,18 @@ pub fn sadd(call: &mut Call<'_>) {
 
 /// `SREM key member …`
 pub fn srem(call: &mut Call<'_>) {
-    change_each(call, |set, member| {
+    change_each(call, "srem", |set, member| {
         let is_there = set.is_some_and(|set| set.contains(member));
         is_there.then_some(SetChange::Remove { member })
     });
 }
 
 /// Does what `change` says for each of the members from argument 2 on, and answers how often that was something.
-fn change_each(call: &mut Call<'_>, change: for<'m> fn(Option<&Set>, &'m [u8]) -> Option<SetChange<'m>>) {
+fn change_each(
+    call: &mut Call<'_>,
+    event: &'static str,
+    change: for<'m> fn(Option<&Set>, &'m [u8]) -> Option<SetChange<'m>>,
+) {
     call.answer(|call| {
         let place = call.place(1);
         let mut changed = 0;
@@ -43,6 +47,9 @@ fn change_each(call: &mut Call<'_>, change: for<'m> fn(Option<&Set>, &'m [u8]) -
                 call.change(place, Change::Set(change));
                 changed += 1;
             }
+        }
+        if changed > 0 {
+            call.notify_removal(Classes::SET, event, place);
         }
         call.reply.integer(changed);
         Ok(())
@@ -104,8 +111,10 @@ pub fn smove(call: &mut Call<'_>) {
         let is_new = call.read_collection::<Set>(target)?.is_none_or(|set| !set.contains(member));
         if is_there && source.key != target.key {
             call.change(source, Change::Set(SetChange::Remove { member }));
+            call.notify_removal(Classes::SET, "srem", source);
             if is_new {
                 call.change(target, Change::Set(SetChange::Add { member }));
+                call.notify(Classes::SET, "sadd", target);
             }
         }
         call.reply.integer(i64::from(is_there));

@@ -10,7 +10,7 @@ use korum_protocol::resp::{ProtocolVersion, ReplyWriter};
 use super::args::{is, wrong_number};
 use super::scan::{ScanOptions, reply_head};
 use super::{Call, SYNTAX_ERROR};
-use crate::store::{Change, Score, SortedSet, SortedSetChange};
+use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange};
 
 mod add;
 mod algebra;
@@ -18,7 +18,7 @@ mod bounds;
 pub mod number;
 pub mod pop;
 mod random;
-mod range;
+pub(super) mod range;
 #[cfg(test)]
 mod tests;
 
@@ -42,6 +42,9 @@ pub fn zrem(call: &mut Call<'_>) {
                 call.change(place, Change::SortedSet(SortedSetChange::Remove { member }));
                 removed += 1;
             }
+        }
+        if removed > 0 {
+            call.notify_removal(Classes::SORTED_SET, "zrem", place);
         }
         call.reply.integer(removed);
         Ok(())

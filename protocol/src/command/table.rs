@@ -4,7 +4,9 @@
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
 use super::CommandSpec;
-use super::{cluster, connection, geo, hash, key, korum, pubsub, server, set, sorted_set, string, transaction};
+use super::{
+    cluster, connection, geo, hash, key, korum, pubsub, server, set, sorted_set, string, transaction,
+};
 
 /// All families, in the order in which `COMMAND` prints them.
 static FAMILIES: &[&[CommandSpec]] = &[

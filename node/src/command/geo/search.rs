@@ -8,9 +8,10 @@ use super::cell::{Cell, Position};
 use super::{distance_text, position, reply_position, unit};
 use crate::command::args::{integer, is};
 use crate::command::sorted_set::number;
+use crate::command::sorted_set::range::store as store_set;
 use crate::command::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
-use crate::store::{Score, SortedSet, Value};
+use crate::store::{Score, SortedSet};
 
 /// Which command it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -285,7 +286,10 @@ fn search(call: &mut Call<'_>, kind: Kind) {
         let request = Request::parse(call, kind, key)?;
         let found = call.read_collection::<SortedSet>(key)?.map_or_else(Vec::new, |set| request.find(set));
         match request.target {
-            Some(target) => store(call, &request, target, &found),
+            Some(target) => {
+                let event = if kind == Kind::SearchStore { "geosearchstore" } else { "georadiusstore" };
+                store(call, &request, target, &found, event);
+            }
             None => answer(call, &request, &found),
         }
         Ok(())
@@ -314,16 +318,17 @@ fn answer(call: &mut Call<'_>, request: &Request<'_>, found: &[Found]) {
     }
 }
 
-fn store(call: &mut Call<'_>, request: &Request<'_>, target: Place<'_>, found: &[Found]) {
+fn store(
+    call: &mut Call<'_>,
+    request: &Request<'_>,
+    target: Place<'_>,
+    found: &[Found],
+    event: &'static str,
+) {
     let score = |place: &Found| {
         let distance = Score::new(place.distance / request.unit).unwrap_or_default();
         if request.stores_distances { distance } else { place.score }
     };
     let set: SortedSet = found.iter().map(|place| (&place.member[..], score(place))).collect();
-    if set.is_empty() {
-        call.delete(target);
-    } else {
-        call.put_value(target, Value::SortedSet(Box::new(set)), None);
-    }
-    call.reply.integer(found.len() as i64);
+    store_set(call, target, set, event);
 }

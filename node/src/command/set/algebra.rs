@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 use crate::command::args::integer;
 use crate::command::{Call, SYNTAX_ERROR, Stop, WRONG_TYPE, reply_string};
 use crate::store::collection::Keyed;
-use crate::store::{Collection, Keyspace, Set, StringRef, Value};
+use crate::store::{Classes, Collection, Keyspace, Set, StringRef, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -36,17 +36,17 @@ pub fn sdiff(call: &mut Call<'_>) {
 
 /// `SINTERSTORE destination key …`
 pub fn sinterstore(call: &mut Call<'_>) {
-    store(call, Operation::Intersection);
+    store(call, Operation::Intersection, "sinterstore");
 }
 
 /// `SUNIONSTORE destination key …`
 pub fn sunionstore(call: &mut Call<'_>) {
-    store(call, Operation::Union);
+    store(call, Operation::Union, "sunionstore");
 }
 
 /// `SDIFFSTORE destination key …`
 pub fn sdiffstore(call: &mut Call<'_>) {
-    store(call, Operation::Difference);
+    store(call, Operation::Difference, "sdiffstore");
 }
 
 fn answer(call: &mut Call<'_>, operation: Operation) {
@@ -60,16 +60,17 @@ fn answer(call: &mut Call<'_>, operation: Operation) {
     });
 }
 
-fn store(call: &mut Call<'_>, operation: Operation) {
+fn store(call: &mut Call<'_>, operation: Operation, event: &'static str) {
     call.answer(|call| {
         let keys = 2..call.args.len();
         read_all(call, keys.clone())?;
         let result: Set = operation.of(&sets(call.keyspace, call, keys), usize::MAX).into_iter().collect();
         let (target, count) = (call.place(1), result.len());
         if result.is_empty() {
-            call.delete(target);
+            call.delete_and_notify(target);
         } else {
             call.put_value(target, Value::Set(Box::new(result)), None);
+            call.notify(Classes::SET, event, target);
         }
         call.reply.integer(count as i64);
         Ok(())

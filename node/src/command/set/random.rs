@@ -5,7 +5,7 @@ use korum_protocol::limits::BULK_BYTES_MAX;
 use crate::command::sample::Sample;
 use crate::command::string::REPLY_TOO_LARGE;
 use crate::command::{Call, SYNTAX_ERROR, Stop, WRONG_TYPE, reply_string};
-use crate::store::{Change, Collection, Set, SetChange};
+use crate::store::{Change, Classes, Collection, Set, SetChange};
 
 /// `SRANDMEMBER key [count]`
 pub fn srandmember(call: &mut Call<'_>) {
@@ -78,6 +78,7 @@ fn pop_several(call: &mut Call<'_>, count: usize) -> Result<(), Stop> {
         reply.set(set.len());
         set.iter().for_each(|member| reply_string(reply, member));
         call.delete(place);
+        call.notify_removal(Classes::SET, "spop", place);
         return Ok(());
     }
     let popped = choose(call, Sample::Distinct(count))?;
@@ -103,5 +104,8 @@ fn remove(call: &mut Call<'_>, members: &[Vec<u8>]) {
     let place = call.place(1);
     for member in members {
         call.change(place, Change::Set(SetChange::Remove { member }));
+    }
+    if !members.is_empty() {
+        call.notify_removal(Classes::SET, "spop", place);
     }
 }

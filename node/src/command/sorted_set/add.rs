@@ -3,7 +3,7 @@
 use super::number;
 use crate::command::args::is;
 use crate::command::{Call, SYNTAX_ERROR, Stop};
-use crate::store::{Change, Score, SortedSet, SortedSetChange};
+use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange};
 
 /// What `ZADD` is told to do.
 #[derive(Clone, Copy, Default)]
@@ -98,6 +98,10 @@ fn add(call: &mut Call<'_>, mut options: Options) -> Result<(), Stop> {
         call.change(place, Change::SortedSet(SortedSetChange::Put { member, score }));
         added += i64::from(old.is_none());
         changed += 1;
+    }
+    if changed > 0 {
+        let event = if options.increment { "zincr" } else { "zadd" };
+        call.notify(Classes::SORTED_SET, event, place);
     }
     match (options.increment, last) {
         (true, Some(score)) => call.reply.double(&number::text(score)),

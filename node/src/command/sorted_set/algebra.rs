@@ -116,7 +116,7 @@ fn answer(call: &mut Call<'_>, operation: Operation, command: &str) {
     });
 }
 
-fn store_result(call: &mut Call<'_>, operation: Operation, command: &str) {
+fn store_result(call: &mut Call<'_>, operation: Operation, command: &'static str) {
     call.answer(|call| {
         let keys = read_all(call, 2, command)?;
         let options = Options::parse(call, &keys, |option| operation.takes(option))?;
@@ -124,7 +124,8 @@ fn store_result(call: &mut Call<'_>, operation: Operation, command: &str) {
         let found = operation.of(sources, options.aggregate);
         let set: SortedSet = found.iter().map(|(member, score)| (&member[..], *score)).collect();
         drop(found);
-        store(call, set);
+        let target = call.place(1);
+        store(call, target, set, command);
         Ok(())
     });
 }

@@ -48,7 +48,8 @@ pub fn pop(call: &mut Call<'_>, place: Place<'_>, end: End, count: usize) -> Res
         End::Lowest => set.upwards(0).take(count).map(owned).collect(),
         End::Highest => set.downwards(set.len() - 1).take(count).map(owned).collect(),
     };
-    remove(call, place, popped.iter().map(|(member, _)| &member[..]))?;
+    let event = if end == End::Lowest { "zpopmin" } else { "zpopmax" };
+    remove(call, place, popped.iter().map(|(member, _)| &member[..]), event)?;
     Ok(popped)
 }
 

@@ -7,7 +7,7 @@ use super::bounds::{Bounds, By};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
-use crate::store::{Change, Score, SortedSet, SortedSetChange, Value};
+use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange, Value};
 
 /// What a command of this kind fixes; `None` where its options say it.
 #[derive(Clone, Copy)]
@@ -151,18 +151,20 @@ pub fn zrangestore(call: &mut Call<'_>) {
         let source = call.place(2);
         let set = call.read_collection::<SortedSet>(source)?;
         let found = set.map(|set| walk(set, request.ranks(set), false).collect::<SortedSet>());
-        store(call, found.unwrap_or_default());
+        let target = call.place(1);
+        store(call, target, found.unwrap_or_default(), "zrangestore");
         Ok(())
     });
 }
 
-/// Puts a sorted set to the destination at argument 1, and answers its length; an empty one ends the key.
-pub(super) fn store(call: &mut Call<'_>, set: SortedSet) {
-    let (target, count) = (call.place(1), set.len());
+/// Puts a sorted set to its destination, and answers its length; an empty one ends the key.
+pub(in crate::command) fn store(call: &mut Call<'_>, target: Place<'_>, set: SortedSet, event: &'static str) {
+    let count = set.len();
     if set.is_empty() {
-        call.delete(target);
+        call.delete_and_notify(target);
     } else {
         call.put_value(target, Value::SortedSet(Box::new(set)), None);
+        call.notify(Classes::SORTED_SET, event, target);
     }
     call.reply.integer(count as i64);
 }
@@ -189,27 +191,27 @@ fn count(call: &mut Call<'_>, by: By) {
 
 /// `ZREMRANGEBYRANK key start stop`
 pub fn zremrangebyrank(call: &mut Call<'_>) {
-    remove_range(call, By::Place);
+    remove_range(call, By::Place, "zremrangebyrank");
 }
 
 /// `ZREMRANGEBYSCORE key min max`
 pub fn zremrangebyscore(call: &mut Call<'_>) {
-    remove_range(call, By::Score);
+    remove_range(call, By::Score, "zremrangebyscore");
 }
 
 /// `ZREMRANGEBYLEX key min max`
 pub fn zremrangebylex(call: &mut Call<'_>) {
-    remove_range(call, By::Name);
+    remove_range(call, By::Name, "zremrangebylex");
 }
 
-fn remove_range(call: &mut Call<'_>, by: By) {
+fn remove_range(call: &mut Call<'_>, by: By, event: &'static str) {
     call.answer(|call| {
         let bounds = Bounds::parse(by, call.arg(2), call.arg(3))?;
         let place = call.place(1);
         let set = call.read_collection::<SortedSet>(place)?;
         let removed = set.map(|set| walk(set, bounds.ranks(set, false), false).map(owned).collect());
         let removed: Vec<_> = removed.unwrap_or_default();
-        remove(call, place, removed.iter().map(|(member, _)| &member[..]))?;
+        remove(call, place, removed.iter().map(|(member, _)| &member[..]), event)?;
         call.reply.integer(removed.len() as i64);
         Ok(())
     });
@@ -225,16 +227,19 @@ pub(super) fn remove<'m>(
     call: &mut Call<'_>,
     place: Place<'_>,
     members: impl ExactSizeIterator<Item = &'m [u8]>,
+    event: &'static str,
 ) -> Result<(), Stop> {
-    // All of them: one effect instead of one for each.
-    if members.len() > 0
-        && call.read_collection::<SortedSet>(place)?.is_some_and(|set| set.len() == members.len())
-    {
-        call.delete(place);
+    if members.len() == 0 {
         return Ok(());
     }
-    for member in members {
-        call.change(place, Change::SortedSet(SortedSetChange::Remove { member }));
+    // All of them: one effect instead of one for each.
+    if call.read_collection::<SortedSet>(place)?.is_some_and(|set| set.len() == members.len()) {
+        call.delete(place);
+    } else {
+        for member in members {
+            call.change(place, Change::SortedSet(SortedSetChange::Remove { member }));
+        }
     }
+    call.notify_removal(Classes::SORTED_SET, event, place);
     Ok(())
 }
