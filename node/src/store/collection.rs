@@ -14,6 +14,8 @@ use super::garbage::Garbage;
 use super::hash::{Hash, HashChange};
 use super::keyspace::{Keyspace, Place};
 use super::list::{List, ListChange};
+use super::set::{Set, SetChange};
+use super::sorted_set::{SortedSet, SortedSetChange};
 use super::value::{Value, ValueRef};
 use super::xstream::{Stream, StreamChange};
 
@@ -23,6 +25,10 @@ use super::xstream::{Stream, StreamChange};
 pub enum Kind {
     /// Items in order.
     List = 1,
+    /// Members, each once.
+    Set = 2,
+    /// Members with scores.
+    SortedSet = 3,
     /// Fields with values.
     Hash = 4,
     /// Entries in the order of their ids.
@@ -38,6 +44,10 @@ pub enum Change<'a> {
     List(ListChange<'a>),
     /// To a stream.
     Stream(StreamChange<'a>),
+    /// To a set.
+    Set(SetChange<'a>),
+    /// To a sorted set.
+    SortedSet(SortedSetChange<'a>),
 }
 
 /// A collection, seen from a value.
@@ -64,9 +74,21 @@ impl Collection for Stream {
     }
 }
 
+impl Collection for Set {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::Set(set) = value { Some(set) } else { None }
+    }
+}
+
+impl Collection for SortedSet {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::SortedSet(set) = value { Some(set) } else { None }
+    }
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::List, Self::Hash, Self::Stream];
+    pub const ALL: [Self; 5] = [Self::List, Self::Hash, Self::Stream, Self::Set, Self::SortedSet];
 
     /// An empty collection of this kind.
     #[must_use]
@@ -75,6 +97,8 @@ impl Kind {
             Self::Hash => Value::Hash(Box::default()),
             Self::List => Value::List(Box::default()),
             Self::Stream => Value::Stream(Box::default()),
+            Self::Set => Value::Set(Box::default()),
+            Self::SortedSet => Value::SortedSet(Box::default()),
         }
     }
 }
@@ -87,6 +111,8 @@ impl Change<'_> {
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
             Self::Stream(_) => Kind::Stream,
+            Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -106,7 +132,15 @@ impl Change<'_> {
                 // An empty stream stays: its last id must not be given out again.
                 false
             }
-            (Self::Hash(_) | Self::List(_) | Self::Stream(_), _) => false,
+            (Self::Set(change), Value::Set(set)) => {
+                set.apply(change);
+                set.is_empty()
+            }
+            (Self::SortedSet(change), Value::SortedSet(set)) => {
+                set.apply(change);
+                set.is_empty()
+            }
+            (Self::Hash(_) | Self::List(_) | Self::Stream(_) | Self::Set(_) | Self::SortedSet(_), _) => false,
         }
     }
 }

@@ -13,6 +13,8 @@ use super::hash::Hash;
 use super::integer;
 use super::list::List;
 use super::xstream::Stream;
+use super::set::Set;
+use super::sorted_set::SortedSet;
 
 /// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
 pub const EMBEDDED_BYTES_MAX: usize = 44;
@@ -28,6 +30,10 @@ pub enum Value {
     List(Box<List>),
     /// Of `XADD` and kin.
     Stream(Box<Stream>),
+    /// Of `SADD` and kin.
+    Set(Box<Set>),
+    /// Of `ZADD` and kin.
+    SortedSet(Box<SortedSet>),
 }
 
 /// A string that the store owns; two are equal if no command can tell them apart.
@@ -52,6 +58,10 @@ pub enum ValueRef<'a> {
     List(&'a List),
     /// Of `XADD` and kin.
     Stream(&'a Stream),
+    /// Of `SADD` and kin.
+    Set(&'a Set),
+    /// Of `ZADD` and kin.
+    SortedSet(&'a SortedSet),
 }
 
 /// A string, borrowed; the variants are those of [`StringValue`], and so is equality.
@@ -74,6 +84,8 @@ impl Value {
             Self::Hash(hash) => ValueRef::Hash(hash),
             Self::List(list) => ValueRef::List(list),
             Self::Stream(stream) => ValueRef::Stream(stream),
+            Self::Set(set) => ValueRef::Set(set),
+            Self::SortedSet(set) => ValueRef::SortedSet(set),
         }
     }
 
@@ -87,6 +99,8 @@ impl Value {
             Self::Hash(hash) => hash.heap_bytes(),
             Self::List(list) => list.heap_bytes(),
             Self::Stream(stream) => stream.heap_bytes(),
+            Self::Set(set) => set.heap_bytes(),
+            Self::SortedSet(set) => set.heap_bytes(),
         }
     }
 }
@@ -160,6 +174,8 @@ impl<'a> ValueRef<'a> {
             Self::Hash(hash) => Value::Hash(Box::new(hash.clone())),
             Self::List(list) => Value::List(Box::new(list.clone())),
             Self::Stream(stream) => Value::Stream(Box::new(stream.clone())),
+            Self::Set(set) => Value::Set(Box::new(set.clone())),
+            Self::SortedSet(set) => Value::SortedSet(Box::new(set.clone())),
         }
     }
 
@@ -171,6 +187,8 @@ impl<'a> ValueRef<'a> {
             Self::Hash(_) => "hash",
             Self::List(_) => "list",
             Self::Stream(_) => "stream",
+            Self::Set(_) => "set",
+            Self::SortedSet(_) => "zset",
         }
     }
 
@@ -182,6 +200,8 @@ impl<'a> ValueRef<'a> {
             Self::Hash(hash) => hash.encoding(),
             Self::List(list) => list.encoding(),
             Self::Stream(stream) => stream.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::SortedSet(set) => set.encoding(),
         }
     }
 }
