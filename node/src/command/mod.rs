@@ -22,6 +22,7 @@ pub mod looks;
 // About keys, under a partition's lock.
 pub mod bitmap;
 pub mod blocking;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod key;
@@ -30,6 +31,9 @@ pub mod partition;
 pub mod sample;
 pub mod scan;
 pub mod script;
+pub mod stream;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod transaction;
 pub mod unit;
@@ -49,6 +53,8 @@ pub mod tracking;
 
 #[cfg(test)]
 mod events_tests;
+#[cfg(test)]
+mod no_divergence;
 #[cfg(test)]
 mod no_panic;
 #[cfg(test)]
@@ -218,6 +224,21 @@ impl<'a> Call<'a> {
     #[inline]
     fn notify(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
         self.effects.notices.add(class, event, place.key);
+    }
+
+    /// Tells that something was removed from a key, and of the key's end if that was the last.
+    fn notify_removal(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
+        self.notify(class, event, place);
+        if !self.keyspace.contains(place.key) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
+    }
+
+    /// Removes a key of which a command leaves nothing, and tells of it if it was there.
+    fn delete_and_notify(&mut self, place: Place<'_>) {
+        if self.delete(place) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
     }
 
     /// Sets or takes away the deadline of a key that is there.

@@ -17,6 +17,7 @@ pub mod table;
 pub mod bitmap;
 pub mod cluster;
 pub mod connection;
+pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
 pub mod key;
@@ -25,6 +26,9 @@ pub mod list;
 pub mod pubsub;
 pub mod scripting;
 pub mod server;
+pub mod stream;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod transaction;
 // What is done with them.
