@@ -30,13 +30,17 @@ class Sorting(Family):
     def sort(self):
         """With all options. What has no order by itself is not asked for in its own order."""
         key = self.key()
-        by = self.any([], [], [b"BY", b"{d}w_*"], [b"BY", b"{d}wh_*->w"], [b"by", b"nosort"] if key[-1:] in b"013" else [])
+        by = self.any([], [], [b"BY", b"{d}w_*"], [b"BY", b"{d}wh_*->w"], [b"by", b"nosort"])
         get = sum((self.any([], [b"GET", b"#"], [b"GET", b"{d}name_*"], [b"GET", b"{d}wh_*->w"], [b"GET", b"{d}w_*->"]) for _ in range(2)), [])
         limit = self.maybe(b"LIMIT", self.any(b"0", b"1", b"-1", b"3", b"100", b"x"), self.any(b"0", b"2", b"-1", b"100", b"x"))
         alpha = self.maybe(b"ALPHA", chance=0.3) if not by else []
         store = self.maybe(b"STORE", self.any(b"{d}o4", b"{d}o5"), chance=0.25)
         word = self.any(b"SORT", b"SORT", b"SORT_RO")
-        return [word, key] + by + self.words.shuffled(get, limit, alpha, self.any([], [b"DESC"], [b"asc"]), store, self.maybe(b"BAD", chance=0.03))
+        before = []
+        if by == [b"by", b"nosort"]:
+            key = b"{d}o0"
+            before = [[b"DEL", key], self.any([b"RPUSH", key, b"3", b"1", b"2"], [b"ZADD", key, b"1", b"3", b"2", b"1", b"3", b"2"])]
+        return before + [[word, key] + by + self.words.shuffled(get, limit, alpha, self.any([], [b"DESC"], [b"asc"]), store, self.maybe(b"BAD", chance=0.03))]
 
     def read(self):
         """What is there."""
