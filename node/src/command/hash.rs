@@ -13,10 +13,16 @@ use super::string::float::LongDouble;
 use super::{Call, Stop};
 use crate::store::{Change, Hash, HashChange, integer as text};
 
+mod field_deadline;
 mod random_field;
+#[cfg(test)]
+mod deadline_tests;
 #[cfg(test)]
 mod tests;
 
+pub use field_deadline::{
+    hexpire, hexpireat, hexpiretime, hgetdel, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
+};
 pub use random_field::hrandfield;
 
 /// `HSET key field value …`
@@ -175,6 +181,17 @@ pub fn hdel(call: &mut Call<'_>) {
     });
 }
 
+/// Sets a field, whose deadline stays.
+fn set_kept(call: &mut Call<'_>, field: &[u8], value: &[u8]) -> Result<(), Stop> {
+    let place = call.place(1);
+    let deadline_ms = call.read_collection::<Hash>(place)?.and_then(|hash| hash.deadline(field));
+    call.change(place, Change::Hash(HashChange::Set { field, value }));
+    if deadline_ms.is_some() {
+        call.change(place, Change::Hash(HashChange::Deadline { field, deadline_ms }));
+    }
+    Ok(())
+}
+
 /// `HINCRBY key field increment`
 pub fn hincrby(call: &mut Call<'_>) {
     call.answer(|call| {
@@ -185,8 +202,7 @@ pub fn hincrby(call: &mut Call<'_>) {
             Some(value) => text::parse(value).ok_or("ERR hash value is not an integer")?,
         };
         let new = old.checked_add(increment).ok_or("ERR increment or decrement would overflow")?;
-        let value = new.to_string();
-        call.change(place, Change::Hash(HashChange::Set { field, value: value.as_bytes() }));
+        set_kept(call, field, new.to_string().as_bytes())?;
         call.reply.integer(new);
         Ok(())
     });
@@ -206,7 +222,7 @@ pub fn hincrbyfloat(call: &mut Call<'_>) {
         };
         let new = old.plus(increment).ok_or("ERR increment would produce NaN or Infinity")?;
         let value = new.to_text();
-        call.change(place, Change::Hash(HashChange::Set { field, value: value.as_bytes() }));
+        set_kept(call, field, value.as_bytes())?;
         call.reply.bulk(value.as_bytes());
         Ok(())
     });
@@ -223,7 +239,7 @@ pub fn hscan(call: &mut Call<'_>) {
             return Ok(());
         };
         let scan = hash.scan(options.cursor, options.count);
-        let pairs = scan.indexes.filter_map(|index| hash.nth(index));
+        let pairs = scan.indexes.filter_map(|index| hash.scanned(index));
         let found: Vec<_> = pairs.filter(|(field, _)| options.wants(field)).collect();
         let items_each = if options.no_values { 1 } else { 2 };
         reply_head(reply, scan.next, items_each * found.len());

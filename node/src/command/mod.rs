@@ -17,7 +17,9 @@ use crate::store::{Change, Collection, Entry, Source, StringRef, StringValue, Va
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod bitmap;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod partition;
 pub mod sample;

@@ -5,7 +5,7 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, hash, key, partition, string};
+use crate::command::{Call, bitmap, hash, hyperloglog, key, partition, string};
 
 /// Runs the command on the call's partition.
 pub fn run(id: CommandId, call: &mut Call<'_>) {
@@ -48,6 +48,27 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::HIncrByFloat => hash::hincrbyfloat,
         CommandId::HRandField => hash::hrandfield,
         CommandId::HScan => hash::hscan,
+        CommandId::HExpire => hash::hexpire,
+        CommandId::HPExpire => hash::hpexpire,
+        CommandId::HExpireAt => hash::hexpireat,
+        CommandId::HPExpireAt => hash::hpexpireat,
+        CommandId::HTtl => hash::httl,
+        CommandId::HPTtl => hash::hpttl,
+        CommandId::HExpireTime => hash::hexpiretime,
+        CommandId::HPExpireTime => hash::hpexpiretime,
+        CommandId::HPersist => hash::hpersist,
+        CommandId::HGetDel => hash::hgetdel,
+        CommandId::SetBit => bitmap::setbit,
+        CommandId::GetBit => bitmap::getbit,
+        CommandId::BitCount => bitmap::bitcount,
+        CommandId::BitPos => bitmap::bitpos,
+        CommandId::BitOp => bitmap::bitop,
+        CommandId::BitField => bitmap::bitfield,
+        CommandId::BitFieldRo => bitmap::bitfield_ro,
+        CommandId::PfAdd => hyperloglog::pfadd,
+        CommandId::PfCount => hyperloglog::pfcount,
+        CommandId::PfMerge => hyperloglog::pfmerge,
+        CommandId::PfDebug => hyperloglog::pfdebug,
         CommandId::Del => key::del,
         CommandId::Unlink => key::unlink,
         CommandId::Exists => key::exists,

@@ -72,6 +72,7 @@ fn answer(
         CommandId::Asking => connection::asking(args, session, reply),
         CommandId::Time => server::time(args, node.clock().wall_us(), reply),
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
+        CommandId::PfSelfTest => reply.ok(),
         CommandId::Debug => server::debug(reply),
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
         CommandId::KorumConsistency => {

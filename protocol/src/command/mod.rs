@@ -14,9 +14,11 @@ mod tips;
 pub mod spec;
 pub mod table;
 // The families, as data.
+pub mod bitmap;
 pub mod cluster;
 pub mod connection;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod korum;
 pub mod server;

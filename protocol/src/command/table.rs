@@ -3,12 +3,14 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, cluster, connection, hash, key, korum, server, string};
+use super::{CommandSpec, bitmap, cluster, connection, hash, hyperloglog, key, korum, server, string};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 7] = [
+static FAMILIES: [&[CommandSpec]; 9] = [
     string::COMMANDS,
     hash::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     key::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,

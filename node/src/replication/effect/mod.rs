@@ -272,6 +272,10 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            Effect::Change {
+                key,
+                change: Change::Hash(HashChange::Deadline { field: bytes, deadline_ms: deadline }),
+            },
             Effect::Clear,
         ]
     }
