@@ -20,6 +20,7 @@ mod ports;
 mod promises;
 mod reform;
 mod rolling;
+mod transactions;
 
 use std::time::Instant;
 

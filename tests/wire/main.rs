@@ -8,3 +8,4 @@ mod protocol;
 mod replies;
 mod resp3;
 mod session;
+mod transactions;

@@ -189,6 +189,7 @@ pub fn reset(session: &mut Session, me: &Client, password: &str, reply: &mut Rep
     session.reset(!password.is_empty());
     me.set_name("");
     me.set_version(ProtocolVersion::Resp2);
+    me.set_transaction(None, 0, 0);
     [Flag::ReadOnly, Flag::NoEvict, Flag::NoTouch].into_iter().for_each(|flag| me.set_flag(flag, false));
     reply.simple("RESET");
 }

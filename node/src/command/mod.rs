@@ -25,6 +25,8 @@ pub mod partition;
 pub mod sample;
 pub mod scan;
 pub mod string;
+pub mod transaction;
+pub mod unit;
 // About the connection and the server.
 pub mod client;
 pub mod cluster;
@@ -74,6 +76,20 @@ pub const WRONG_TYPE: &str = "WRONGTYPE Operation against a key holding the wron
 pub const SYNTAX_ERROR: &str = "ERR syntax error";
 
 impl<'a> Call<'a> {
+    /// A call of another command in this one: same partition, same moment, one set of effects and one reply.
+    pub fn nested<'n>(&'n mut self, args: Args<'n>) -> Call<'n> {
+        Call {
+            args,
+            keyspace: self.keyspace,
+            now_ms: self.now_ms,
+            random: self.random,
+            effects: self.effects,
+            looks: self.looks,
+            source: self.source,
+            reply: self.reply.reborrow(),
+        }
+    }
+
     /// The argument at `index`; the arity check has shown that there is one.
     fn arg(&self, index: usize) -> &'a [u8] {
         self.args.get(index).expect("the arity was checked")

@@ -1,6 +1,7 @@
 //! Drives commands directly, one keyspace and a clock that stands still unless told.
 
 use bytes::Bytes;
+use korum_protocol::command::resolve::wrong_arity;
 use korum_protocol::command::{CommandSpec, table};
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
@@ -64,8 +65,11 @@ impl Bench {
             name = format!("{name}|{}", String::from_utf8_lossy(arguments[1]).to_ascii_lowercase());
         }
         let spec = lookup_whole(&name).unwrap_or_else(|| panic!("no command {name}"));
-        assert!(spec.accepts(arguments.len()), "{name} takes another number of arguments");
-        execute::run(spec.id, &mut call);
+        if spec.accepts(arguments.len()) {
+            execute::run(spec.id, &mut call);
+        } else {
+            call.reply.error(&wrong_arity(spec));
+        }
         self.count = effects.count();
         for (position, bytes) in effects.iter() {
             let bytes = bytes.into_bytes();

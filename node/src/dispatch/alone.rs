@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, wait};
+use super::{assemble, everywhere, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -70,6 +70,9 @@ pub async fn run(
             return;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::Watch | CommandId::Exec => {
+            return transaction::apart::run(node, spec, args, caller, asker, out).await;
+        }
         CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
         _ => korum::korum(*args, &view, &snapshot::state(node, &view), &mut reply),
     };

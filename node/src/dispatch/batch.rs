@@ -14,7 +14,7 @@ use korum_protocol::id::{Incarnation, Position};
 use korum_protocol::limits::KEY_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::peer::piece::PIECE_BYTES;
-use korum_protocol::placement::slot::slot_of;
+use korum_protocol::placement::slot::{SLOTS, slot_of};
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::RngExt;
@@ -33,7 +33,7 @@ use crate::replication::primary::{Admission, Waits};
 use crate::store::partition::Role;
 use crate::store::{Keyspace, Source};
 
-const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
+pub(super) const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
 
 /// The state of one batch; reused, so that its buffers stay.
 pub struct Batch {
@@ -224,7 +224,11 @@ impl Batch {
             return true;
         };
         if keys.clone().next().is_none() {
-            return false;
+            let needs_keys = !spec.keys.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS);
+            if needs_keys {
+                self.refuse(spec, args, caller);
+            }
+            return needs_keys;
         }
         if keys.clone().any(|at| args[at].len() > KEY_BYTES_MAX) {
             self.reply(caller.version).error(KEY_TOO_LONG);
@@ -253,7 +257,7 @@ impl Batch {
                 keyspace: &mut Keyspace::new(0),
                 now_ms: self.now_ms,
                 random: &mut self.random,
-                effects: &mut Effects::read_only(),
+                effects: &mut Effects::new(false),
                 looks: &mut Looks::default(),
                 source: &self.source,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
@@ -354,9 +358,9 @@ impl Batch {
         self.tasks.push(Task { command, at, is_element, request, spec, partition, state });
     }
 
-    /// A part's reply that is known already, for the command opened last.
-    pub(super) fn done(&mut self, spec: &'static CommandSpec, partition: PartitionId, reply: Rope) {
-        self.postpone(spec, partition, TaskRequest::Whole, false);
+    /// What was postponed last has run already: its reply is in `scratch`.
+    pub(super) fn answer_last(&mut self) {
+        let reply = std::mem::take(&mut self.scratch);
         if let Some(task) = self.tasks.last_mut() {
             task.state = TaskState::Done(reply);
         }
@@ -418,7 +422,7 @@ impl Batch {
             Into::Out => &mut self.out,
             Into::Scratch => &mut self.scratch,
         };
-        execute::run(
+        execute::run_on(
             spec.id,
             &mut Call {
                 args: *args,
@@ -430,6 +434,7 @@ impl Batch {
                 source: &self.source,
                 reply: ReplyWriter::holding(out, caller.version),
             },
+            &mut partition.history,
         );
         let has_effects = self.effects.count() > 0;
         if has_effects {
@@ -460,16 +465,27 @@ impl Batch {
             Ok(spec) => spec,
             Err(error) => return self.reply(caller.version).error_bytes(&error.reply()),
         };
-        if let CommandId::KorumPart | CommandId::KorumClear = spec.id {
-            let number = std::str::from_utf8(&args[2]).ok().and_then(|text| text.parse::<PartitionId>().ok());
-            let Some(id) = number.filter(|&id| u32::from(id) < view.map.partitions) else {
-                return self.reply(caller.version).error("ERR no such partition");
-            };
+        if let Some(id) = internal_partition(view, spec, args) {
+            let Some(id) = id else { return self.reply(caller.version).error("ERR no such partition") };
             if !self.execute(node, id, spec, args, caller, Into::Out) {
                 self.last().failure = Some(Failure::Again);
             }
         } else if !self.run(node, view, spec, args, caller) {
             self.reply(caller.version).error("ERR only commands with keys are forwarded");
         }
+    }
+}
+
+/// The partition that a command of Korum's own names; `None` for any other command, `Some(None)` if there is none such.
+fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Option<Option<PartitionId>> {
+    let number = || std::str::from_utf8(args.get(2)?).ok()?.parse::<u16>().ok();
+    match spec.id {
+        CommandId::KorumPart | CommandId::KorumClear => {
+            Some(number().filter(|&id| u32::from(id) < view.map.partitions))
+        }
+        CommandId::KorumWatch | CommandId::KorumExec | CommandId::KorumExecRo => {
+            Some(number().filter(|&slot| slot < SLOTS).map(|slot| view.partition_of_slot(slot)))
+        }
+        _ => None,
     }
 }

@@ -5,7 +5,7 @@
 //! cluster port those of which this node is primary.
 //! Not here: what one partition answers (`command::partition`).
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use korum_protocol::command::{CommandId, CommandSpec, resolve};
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::resp::Args;
@@ -62,7 +62,7 @@ pub fn run(
     let mut fan = Fan { batch, node, view, caller };
     match spec.id {
         CommandId::DbSize => fan.sum(),
-        CommandId::FlushAll | CommandId::FlushDb => fan.flush(args),
+        CommandId::FlushAll | CommandId::FlushDb => fan.flush(args, None),
         CommandId::Keys => fan.keys(&args[1]),
         CommandId::RandomKey => fan.random_key(),
         CommandId::Scan => fan.scan(args),
@@ -79,6 +79,42 @@ pub(super) fn ask(batch: &mut Batch, node: &Node, view: &View, caller: Caller, p
         fan.ask(partition, &[b"PART", b"COUNT"]);
     }
     fan.batch.last().combine = Combine::Sum(0);
+}
+
+/// Runs a request of Korum's own on a partition, as a part of the opened command: here and now, or as a task.
+pub(super) fn submit(
+    batch: &mut Batch,
+    node: &Node,
+    view: &View,
+    partition: PartitionId,
+    request: Bytes,
+    caller: Caller,
+) {
+    let mut parser = RequestParser::new(RequestLimits::unlimited());
+    let Ok(Parsed::Request { .. }) = parser.parse(&request) else {
+        unreachable!("a request that was just encoded")
+    };
+    let args = parser.args(&request);
+    let spec = resolve(&args).expect("what nodes tell each other is in the table");
+    let is_here = view.row(partition).primary == Some(node.id());
+    batch.scratch.clear();
+    let is_done = is_here && batch.execute(node, partition, spec, &args, caller, Into::Scratch);
+    batch.postpone(spec, partition, TaskRequest::Part(request), false);
+    if is_done {
+        batch.answer_last();
+    }
+}
+
+/// `FLUSHALL`, or `FLUSHDB`, on all partitions but one, where it was done already.
+pub(super) fn flush_others(
+    batch: &mut Batch,
+    node: &Node,
+    view: &View,
+    args: &Args<'_>,
+    caller: Caller,
+    except: PartitionId,
+) {
+    Fan { batch, node, view, caller }.flush(args, Some(except));
 }
 
 struct Fan<'a> {
@@ -107,25 +143,15 @@ impl Fan<'_> {
             .chain(words[1..].iter().copied())
             .collect();
         encode_request(&words, &mut request);
-        let request = request.freeze();
-        let mut parser = RequestParser::new(RequestLimits::default());
-        let Ok(Parsed::Request { .. }) = parser.parse(&request) else {
-            unreachable!("a request that was just encoded")
-        };
-        let args = parser.args(&request);
-        let spec = resolve(&args).expect("KORUM CLEAR and KORUM PART are in the table");
-        let is_here = self.view.row(partition).primary == Some(self.node.id());
-        self.batch.scratch.clear();
-        if is_here && self.batch.execute(self.node, partition, spec, &args, self.caller, Into::Scratch) {
-            let reply = std::mem::take(&mut self.batch.scratch);
-            self.batch.done(spec, partition, reply);
-        } else {
-            self.batch.postpone(spec, partition, TaskRequest::Part(request), false);
-        }
+        submit(self.batch, self.node, self.view, partition, request.freeze(), self.caller);
     }
 
     fn ask_all(&mut self, words: &[&[u8]], combine: Combine) {
-        for partition in self.partitions() {
+        self.ask_some(words, combine, None);
+    }
+
+    fn ask_some(&mut self, words: &[&[u8]], combine: Combine, except: Option<PartitionId>) {
+        for partition in self.partitions().into_iter().filter(|&id| Some(id) != except) {
             self.ask(partition, words);
         }
         self.batch.last().combine = combine;
@@ -135,14 +161,14 @@ impl Fan<'_> {
         self.ask_all(&[b"PART", b"COUNT"], Combine::Sum(0));
     }
 
-    fn flush(&mut self, args: &Args<'_>) {
+    fn flush(&mut self, args: &Args<'_>, except: Option<PartitionId>) {
         let is_known =
             |word: &[u8]| word.eq_ignore_ascii_case(b"async") || word.eq_ignore_ascii_case(b"sync");
         if args.len() > 2 || (args.len() == 2 && !is_known(&args[1])) {
             self.batch.reply(self.caller.version).error("ERR syntax error");
             return;
         }
-        self.ask_all(&[b"CLEAR"], Combine::AllOk);
+        self.ask_some(&[b"CLEAR"], Combine::AllOk, except);
     }
 
     fn keys(&mut self, pattern: &[u8]) {

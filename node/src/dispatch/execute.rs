@@ -5,9 +5,19 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, bitmap, hash, hyperloglog, key, partition, string};
+use crate::command::{Call, bitmap, hash, hyperloglog, key, partition, string, transaction};
+use crate::replication::history::History;
 
-/// Runs the command on the call's partition.
+/// Runs the command on the call's partition, which has this history.
+pub fn run_on(id: CommandId, call: &mut Call<'_>, history: &mut History) {
+    match id {
+        CommandId::KorumWatch => transaction::watch(call, history),
+        CommandId::KorumExec | CommandId::KorumExecRo => transaction::exec(call, history),
+        _ => run(id, call),
+    }
+}
+
+/// Runs the command on the call's partition; also a command that is a part of another one.
 pub fn run(id: CommandId, call: &mut Call<'_>) {
     let run: fn(&mut Call<'_>) = match id {
         CommandId::Get => string::get,

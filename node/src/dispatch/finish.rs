@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
-use korum_protocol::command::{Flags, key_positions, resolve};
+use bytes::{Bytes, BytesMut};
+use korum_protocol::command::{CommandId, Flags, key_positions, resolve};
 use korum_protocol::id::NodeId;
 use korum_protocol::limits::BULK_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
@@ -20,6 +20,7 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::{HELD_BYTES_MIN, Rope};
 
 use super::batch::Batch;
+use super::caller::Caller;
 use super::everywhere;
 use super::parts::{Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::route::Port;
@@ -161,6 +162,12 @@ impl Batch {
                 continue;
             }
             let (range, caller) = self.request(command);
+            if let Some((partition, request)) = self.internal_of(command) {
+                if let Some(reply) = repeat_internal(node, partition, request, caller, deadline).await {
+                    replies.insert(command, reply);
+                }
+                continue;
+            }
             let mut parser = RequestParser::new(RequestLimits::unlimited());
             if !matches!(parser.parse(&input[range.clone()]), Ok(Parsed::Request { .. })) {
                 continue;
@@ -189,6 +196,15 @@ impl Batch {
             }
         }
         replies
+    }
+
+    /// The request that stands for a whole command, and its partition: `EXEC` and `WATCH`.
+    fn internal_of(&self, command: usize) -> Option<(PartitionId, Bytes)> {
+        let task = self.tasks.iter().find(|task| task.command == command)?;
+        match &task.request {
+            TaskRequest::Part(request) if is_unit(task.spec.id) => Some((task.partition, request.clone())),
+            TaskRequest::Part(_) | TaskRequest::Whole | TaskRequest::Words(_) => None,
+        }
     }
 
     /// A later command of the batch wrote to a partition that this one is about: run again, it would see what
@@ -434,7 +450,12 @@ impl Batch {
     fn redirect(&mut self, node: &Node, view: &View, at: usize, args: &Args<'_>, primary: NodeId) {
         let spec = self.tasks[at].spec;
         let key = key_positions(spec, args).ok().and_then(|mut keys| keys.next());
-        let slot = key.map_or(0, |key| slot_of(&args[key]));
+        let named = || std::str::from_utf8(args.get(2)?).ok()?.parse().ok();
+        let slot = match key {
+            Some(key) => slot_of(&args[key]),
+            None if is_unit(spec.id) => named().unwrap_or_default(),
+            None => 0,
+        };
         let mut reply = BytesMut::new();
         ReplyWriter::new(&mut reply, ProtocolVersion::Resp2).error(&node.moved(view, slot, primary));
         self.tasks[at].state = TaskState::Done(reply[..].into());
@@ -497,6 +518,35 @@ impl Batch {
         let failure = if operation.is_write { Failure::Unknown } else { Failure::Again };
         self.commands[operation.command].fail(failure);
     }
+}
+
+/// Commands of Korum's own whose argument 2 is a slot, and whose reply is that of a whole command.
+fn is_unit(id: CommandId) -> bool {
+    matches!(id, CommandId::KorumExec | CommandId::KorumExecRo | CommandId::KorumWatch)
+}
+
+/// Runs a request of Korum's own once more, wherever its partition is now.
+async fn repeat_internal(
+    node: &Arc<Node>,
+    partition: PartitionId,
+    request: Bytes,
+    caller: Caller,
+    deadline: Tick,
+) -> Option<Rope> {
+    let mut batch = Batch::new(random());
+    while node.clock().now() < deadline {
+        batch.begin(node);
+        batch.open(0..0, caller);
+        everywhere::submit(&mut batch, node, &node.view(), partition, request.clone(), caller);
+        batch.finish(node, &[], deadline).await;
+        if batch.to_repeat().next().is_none() {
+            let mut reply = Rope::new();
+            batch.assemble(&mut reply, |_| None);
+            return Some(reply);
+        }
+        node.changed_within(LOOK_AGAIN).await;
+    }
+    None
 }
 
 impl super::parts::CommandReply {

@@ -12,7 +12,7 @@ use korum_protocol::resp::{Args, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::everywhere;
+use super::{everywhere, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
@@ -42,7 +42,10 @@ pub fn run(
     caller: Caller,
     asker: &mut Asker<'_>,
 ) {
-    if batch.run(node, view, spec, args, caller) || everywhere::run(batch, node, view, spec, args, caller) {
+    if batch.run(node, view, spec, args, caller)
+        || everywhere::run(batch, node, view, spec, args, caller)
+        || transaction::run(batch, node, view, spec, caller, asker)
+    {
         return;
     }
     let mut reply = batch.reply(caller.version);

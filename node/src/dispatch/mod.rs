@@ -8,7 +8,8 @@
 //! 6. `assemble`: the replies, in request order.
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
-//! `wait`); those that speak for the whole cluster on the client port by `everywhere`.
+//! `wait`); those that speak for the whole cluster on the client port by `everywhere`; what is said between `MULTI` and
+//! `EXEC` is queued by `transaction`.
 
 pub mod caller;
 pub mod admit;
@@ -19,6 +20,7 @@ pub mod batch;
 mod split;
 pub mod slices;
 pub mod everywhere;
+pub mod transaction;
 mod finish;
 mod wait;
 mod assemble;

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use korum_protocol::resp::ProtocolVersion;
@@ -68,6 +68,10 @@ pub struct Client {
     resp: AtomicU8,
     query_bytes: AtomicU64,
     output_bytes: AtomicU64,
+    /// Commands queued in a transaction; -1 outside of one.
+    queued: AtomicI64,
+    watched: AtomicU32,
+    transaction_bytes: AtomicU64,
     unblock: AtomicU8,
     killed: AtomicBool,
     /// Signalled when it is killed or unblocked.
@@ -98,6 +102,9 @@ impl Client {
             resp: AtomicU8::new(2),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
+            queued: AtomicI64::new(-1),
+            watched: AtomicU32::new(0),
+            transaction_bytes: AtomicU64::new(0),
             unblock: AtomicU8::new(0),
             killed: AtomicBool::new(false),
             wake: Notify::new(),
@@ -124,6 +131,14 @@ impl Client {
     pub fn set_buffers(&self, query_bytes: usize, output_bytes: usize) {
         self.query_bytes.store(query_bytes as u64, Relaxed);
         self.output_bytes.store(output_bytes as u64, Relaxed);
+    }
+
+    /// Tells how many commands it has queued since `MULTI`, how many keys it watches, and what these take.
+    pub fn set_transaction(&self, queued: Option<usize>, watched: usize, bytes: usize) {
+        self.set_flag(Flag::Transaction, queued.is_some());
+        self.queued.store(queued.map_or(-1, |count| count as i64), Relaxed);
+        self.watched.store(watched as u32, Relaxed);
+        self.transaction_bytes.store(bytes as u64, Relaxed);
     }
 
     /// Sets or clears a flag.
@@ -221,13 +236,14 @@ impl Client {
         if flags.is_empty() {
             flags.push('N');
         }
-        let multi = if self.has_flag(Flag::Transaction) { 0 } else { -1 };
+        let (multi, watch) = (self.queued.load(Relaxed), self.watched.load(Relaxed));
+        let transaction = self.transaction_bytes.load(Relaxed);
         let (query, output) = (self.query_bytes.load(Relaxed), self.output_bytes.load(Relaxed));
         let mut line = String::with_capacity(384);
         let _ = write!(
             line,
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 multi={multi} \
-             qbuf={query} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl={output} oll=0 omem={output} \
+             watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} oll=0 omem={output} \
              tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}",
             self.id,
             self.address,
@@ -235,7 +251,7 @@ impl Client {
             labels.name,
             now.since(self.created).as_secs(),
             now.since(self.last_used()).as_secs(),
-            size_of::<Self>() as u64 + query + output,
+            size_of::<Self>() as u64 + query + output + transaction,
             if labels.command.is_empty() { "NULL" } else { labels.command },
             self.resp.load(Relaxed),
             labels.library,

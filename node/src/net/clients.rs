@@ -233,7 +233,7 @@ mod tests {
             line,
             format!(
                 "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=0 name=x age=5 idle=3 flags=N db=0 sub=0 psub=0 \
-                 ssub=0 multi=-1 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
+                 ssub=0 multi=-1 watch=0 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
                  tot-mem={memory} events=r cmd=client|list user=default redir=-1 resp=3 lib-name=redis-py lib-ver="
             )
         );

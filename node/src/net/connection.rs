@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
-use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
+use korum_protocol::command::{CommandId, CommandSpec, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
@@ -25,6 +25,7 @@ use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::slices;
+use crate::dispatch::transaction::{self, apart};
 use crate::dispatch::{Batch, Caller, admit, alone};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
@@ -184,7 +185,13 @@ impl Connection {
                     after = After::Paused;
                     break;
                 }
-                Ok(spec) if alone::runs_alone(spec) => {
+                Ok(spec) if self.session.transaction.queues(spec) => {
+                    self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    transaction::queue(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);
+                    last = Some(spec.full_name);
+                }
+                Ok(spec) if alone::runs_alone(spec) || apart::runs_alone(spec, &self.session.transaction) => {
                     after = After::Alone(spec, consumed);
                     break;
                 }
@@ -198,6 +205,8 @@ impl Connection {
                 }
                 Err(text) => {
                     self.batch.open(range, caller);
+                    let mut asker = Asker { session: &mut self.session, client: &self.place.client };
+                    let text = transaction::refuse(&args, text, &mut asker);
                     self.batch.reply(caller.version).error_bytes(&text);
                     self.node.stats.of(worker_number()).add(Counter::Rejected, 1);
                 }
@@ -230,7 +239,8 @@ impl Connection {
     }
 
     fn is_held_back(&self, spec: &CommandSpec) -> bool {
-        self.node.clients.holds_back(spec.flags.contains(Flags::WRITE), || self.node.clock().now())
+        let is_write = transaction::writes(spec, &self.session.transaction);
+        self.node.clients.holds_back(is_write, || self.node.clock().now())
     }
 
     /// The command that was opened last has run: is its reply wanted?

@@ -9,6 +9,7 @@ use korum_protocol::map::PartitionId;
 use korum_protocol::resp::ProtocolVersion;
 
 use crate::config::Consistency;
+use crate::dispatch::transaction::Transaction;
 use crate::dispatch::{Caller, Port};
 
 /// Which of the two client-facing ports a connection came through.
@@ -57,6 +58,8 @@ pub struct Session {
     pub consistency: Option<Consistency>,
     /// Partitions to which it has written with the weaker promise.
     pub written: BTreeSet<PartitionId>,
+    /// What it has queued since `MULTI`, and what it watches.
+    pub transaction: Transaction,
     /// Close it once what was written so far is sent.
     pub closing: bool,
 }
@@ -76,6 +79,7 @@ impl Session {
             no_touch: false,
             consistency: None,
             written: BTreeSet::new(),
+            transaction: Transaction::default(),
             closing: false,
         }
     }

@@ -30,13 +30,15 @@ pub struct History {
     backlog_max: usize,
     /// Others may have copies that are to be brought up to date one day.
     is_kept: bool,
+    /// Somebody has watched a key since the process began.
+    is_watched: bool,
 }
 
 impl History {
     /// Of a copy of which nothing is known, and which will remember so many effects.
     #[must_use]
     pub fn new(backlog_max: usize) -> Self {
-        Self { path: Path::new(), backlog: VecDeque::new(), backlog_max, is_kept: false }
+        Self { path: Path::new(), backlog: VecDeque::new(), backlog_max, is_kept: false, is_watched: false }
     }
 
     /// How far the copy has come; `None` while it is incomplete or nothing is known of it.
@@ -65,10 +67,22 @@ impl History {
 
     /// Effects are remembered, or (where there is nobody who could have missed them) not.
     pub fn keep(&mut self, is_kept: bool) {
-        if self.is_kept && !is_kept {
+        if self.is_kept && !is_kept && !self.is_watched {
             self.backlog = VecDeque::new();
         }
         self.is_kept = is_kept;
+    }
+
+    /// A key is watched: from now on effects are remembered, whether or not others have copies.
+    pub fn watch(&mut self) {
+        self.is_watched = true;
+    }
+
+    /// Certainly no effect took place at `place` since `position`. False on any doubt: the position is not on this
+    /// path, the backlog does not reach back, something happened everywhere.
+    #[must_use]
+    pub fn is_untouched_since(&self, position: Position, place: HashPosition) -> bool {
+        self.since(position).is_some_and(|mut places| places.all(|touched| touched != place))
     }
 
     /// This copy is its partition's primary from now on: its content is where the era begins.
@@ -87,7 +101,7 @@ impl History {
         let Some(last) = self.path.last_mut() else { return };
         last.sequence += 1;
         match place {
-            Some(place) if self.is_kept && self.backlog_max > 0 => {
+            Some(place) if (self.is_kept || self.is_watched) && self.backlog_max > 0 => {
                 self.remember(place);
             }
             _ => self.backlog.clear(),

@@ -30,7 +30,7 @@ command_ids! {
     Del, Unlink, Exists, Touch, Type,
     Expire, PExpire, ExpireAt, PExpireAt, Ttl, PTtl, ExpireTime, PExpireTime, Persist, Rename, RenameNx,
     Copy, RandomKey, Keys, Scan, Object, ObjectEncoding, ObjectFreq, ObjectIdletime, ObjectRefcount,
-    ObjectHelp, Dump, Restore, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
+    ObjectHelp, Dump, Restore, Multi, Exec, Discard, Watch, Unwatch, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
     ClientInfo, ClientList, ClientSetname, ClientGetname, ClientSetinfo, ClientKill, ClientNoEvict,
     ClientNoTouch, ClientReply, ClientPause, ClientUnpause, ClientUnblock, ClientTracking,
     ClientTrackinginfo, ClientCaching, ClientGetredir, ClientHelp, Command, CommandCount, CommandInfo,
@@ -42,5 +42,6 @@ command_ids! {
     ClusterShards, ClusterKeyslot, ClusterCountkeysinslot, ClusterGetkeysinslot, ClusterMeet,
     ClusterForget, ClusterLinks, ClusterCountFailureReports, ClusterReplicas, ClusterSlaves, ClusterHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
-    KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumHelp,
+    KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumWatch, KorumExec,
+    KorumExecRo, KorumHelp,
 }

@@ -42,6 +42,12 @@ commands! {
         "Asks one partition; internal";
     KorumClear "korum|clear" 3 [WRITE] [] "0.1.0" "O(N) with N keys of the partition"
         "Empties one partition; internal";
+    KorumWatch "korum|watch" -4 [READONLY] [] "0.1.0" "O(N) with N keys"
+        "Returns the position of a partition, from which on its history tells what changed; internal";
+    KorumExec "korum|exec" -4 [WRITE] [] "0.1.0" "Depends on the commands in it"
+        "Executes a transaction on one partition; internal";
+    KorumExecRo "korum|exec-ro" -4 [READONLY] [] "0.1.0" "Depends on the commands in it"
+        "Executes a transaction that only reads on one partition; internal";
     KorumHelp "korum|help" 2 [LOADING STALE] [] "0.1.0" "O(1)"
         "Describes the subcommands";
 }

@@ -23,6 +23,7 @@ pub mod key;
 pub mod korum;
 pub mod server;
 pub mod string;
+pub mod transaction;
 // What is done with them.
 pub mod args;
 pub mod glob;

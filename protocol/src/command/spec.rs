@@ -138,11 +138,11 @@ impl Group {
             Self::Geo => "geo",
             Self::Stream => "stream",
             Self::PubSub => "pubsub",
-            Self::Transactions => "transactions",
             Self::Scripting => "scripting",
             Self::Connection => "connection",
             Self::Server => "server",
             Self::Cluster => "cluster",
+            Self::Transactions => "transactions",
             Self::Korum => "korum",
         }
     }
@@ -161,9 +161,9 @@ impl Group {
             Self::Geo => Categories::GEO,
             Self::Stream => Categories::STREAM,
             Self::PubSub => Categories::PUBSUB,
-            Self::Transactions => Categories::TRANSACTION,
             Self::Scripting => Categories::SCRIPTING,
             Self::Connection => Categories::CONNECTION,
+            Self::Transactions => Categories::TRANSACTION,
             Self::Server | Self::Cluster | Self::Korum => Categories::of(&[]),
         }
     }

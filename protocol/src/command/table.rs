@@ -3,15 +3,18 @@
 //! For: the list of families, and the one lookup that every request makes.
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
-use super::{CommandSpec, bitmap, cluster, connection, hash, hyperloglog, key, korum, server, string};
+use super::{
+    CommandSpec, bitmap, cluster, connection, hash, hyperloglog, key, korum, server, string, transaction,
+};
 
 /// All families, in the order in which `COMMAND` prints them.
-static FAMILIES: [&[CommandSpec]; 9] = [
+static FAMILIES: [&[CommandSpec]; 10] = [
     string::COMMANDS,
     hash::COMMANDS,
     bitmap::COMMANDS,
     hyperloglog::COMMANDS,
     key::COMMANDS,
+    transaction::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     cluster::COMMANDS,

@@ -63,6 +63,13 @@ impl<'a> Args<'a> {
         Args { buffer: self.buffer, ranges }
     }
 
+    /// The arguments from `start` on, before `end`.
+    #[must_use]
+    pub fn part(&self, start: usize, end: usize) -> Args<'a> {
+        let end = end.min(self.ranges.len());
+        Args { buffer: self.buffer, ranges: &self.ranges[start.min(end)..end] }
+    }
+
     /// The arguments from `start` on (to treat `OBJECT ENCODING key` as `ENCODING key`).
     #[must_use]
     pub fn tail(&self, start: usize) -> Args<'a> {

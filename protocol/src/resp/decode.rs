@@ -233,6 +233,12 @@ impl Builder<'_> {
     }
 }
 
+/// The length of the reply at the front of `buffer`; `None` when it is not whole, or no reply.
+#[must_use]
+pub fn reply_length(buffer: &[u8]) -> Option<usize> {
+    Guard::default().find_end(buffer).ok().flatten()
+}
+
 /// Appends one request to `out`: an array of bulk strings.
 pub fn encode_request(args: &[impl AsRef<[u8]>], out: &mut BytesMut) {
     let payload: usize = args.iter().map(|arg| arg.as_ref().len() + 16).sum();

@@ -14,7 +14,7 @@ pub mod reply;
 pub mod request;
 
 pub use args::Args;
-pub use decode::{DecodeError, Reply, ReplyDecoder, encode_request};
+pub use decode::{DecodeError, Reply, ReplyDecoder, encode_request, reply_length};
 pub use error::RequestError;
 pub use number::integer;
 pub use reply::{ProtocolVersion, ReplyWriter};

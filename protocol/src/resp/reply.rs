@@ -36,6 +36,11 @@ impl<'a> ReplyWriter<'a> {
         Self { out: &mut out.bytes, held: Some(&mut out.held), version }
     }
 
+    /// The same writer, for somebody who writes a part of the reply.
+    pub fn reborrow(&mut self) -> ReplyWriter<'_> {
+        ReplyWriter { out: self.out, held: self.held.as_deref_mut(), version: self.version }
+    }
+
     /// The version that this writer speaks.
     #[must_use]
     pub fn version(&self) -> ProtocolVersion {

@@ -46,6 +46,34 @@ class Common:
         self.assertEqual(self.client.getdel("key"), b"5")
         self.assertEqual(self.client.exists("key"), 0)
 
+    def test_transactions(self):
+        with self.client.pipeline(transaction=True) as pipe:
+            pipe.set("{t}a", 1).incr("{t}a").get("{t}a")
+            self.assertEqual(pipe.execute(), [True, 2, b"2"])
+        with self.client.pipeline(transaction=True) as pipe:
+            pipe.set("{t}a", "x").incr("{t}a").set("{t}b", 1)
+            replies = pipe.execute(raise_on_error=False)
+        self.assertIsInstance(replies[1], redis.ResponseError)
+        self.assertEqual(self.client.get("{t}b"), b"1")
+
+    def test_watched_transactions(self):
+        def increase(pipe):
+            value = int(pipe.get("{t}n") or 0)
+            pipe.multi()
+            pipe.set("{t}n", value + 1)
+
+        for _ in range(5):
+            self.client.transaction(increase, "{t}n")
+        self.assertEqual(self.client.get("{t}n"), b"5")
+        with self.client.pipeline(transaction=True) as pipe:
+            pipe.watch("{t}n")
+            self.client.set("{t}n", 9)
+            pipe.multi()
+            pipe.set("{t}n", 0)
+            with self.assertRaises(redis.WatchError):
+                pipe.execute()
+        self.assertEqual(self.client.get("{t}n"), b"9")
+
     def test_expiry(self):
         self.client.set("short", "x", px=60)
         end = time.monotonic() + 3
