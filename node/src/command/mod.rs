@@ -31,6 +31,7 @@ pub mod unit;
 pub mod client;
 pub mod cluster;
 pub mod connection;
+pub mod debug;
 pub mod korum;
 pub mod memory;
 pub mod outcome;

@@ -18,7 +18,7 @@ use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, key, memory, subcommand};
+use crate::command::{client, connection, debug, key, memory, subcommand};
 use crate::net::clients::Client;
 use crate::net::session::Session;
 use crate::node::Node;
@@ -76,7 +76,7 @@ fn answer(
         CommandId::Time => server::time(args, node.clock().wall_us(), reply),
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
         CommandId::PfSelfTest => reply.ok(),
-        CommandId::Debug => server::debug(reply),
+        CommandId::Debug => debug::debug(args, &node.live, reply),
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
         CommandId::KorumConsistency => {
             connection::consistency(args, session, node.config().cluster.consistency, reply);

@@ -74,14 +74,14 @@ fn set_deadlines(call: &mut Call<'_>, unit_ms: u64, base_ms: u64, command: &str)
     let conditions = Conditions::of_field(call.arg(3));
     let at = if conditions.is_some() { 4 } else { 3 };
     let first = fields_at(call, at, "ERR Parameter `numFields` should be greater than 0")?;
-    let conditions = conditions.unwrap_or_default();
+    let (conditions, now_ms) = (conditions.unwrap_or_default(), call.now_ms);
     call.reply.array(call.args.len() - first);
     for index in first..call.args.len() {
         let name = call.arg(index);
         let answer = match field(call, place, name)? {
             None => NO_FIELD,
             Some((_, old)) if !conditions.allow(old, deadline as i64) => REFUSED,
-            Some(_) if deadline <= call.now_ms => {
+            Some(_) if deadline <= now_ms => {
                 call.change(place, Change::Hash(HashChange::Delete { field: name }));
                 DELETED
             }
