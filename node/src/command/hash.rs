@@ -7,7 +7,7 @@
 use korum_protocol::limits::BULK_BYTES_MAX;
 
 use super::args::{integer, wrong_number};
-use super::scan::{ScanOptions, reply_head};
+use super::scan::{ScanOptions, cursor, reply_head};
 use super::string::REPLY_TOO_LARGE;
 use super::string::float::LongDouble;
 use super::{Call, Stop};
@@ -231,13 +231,14 @@ pub fn hincrbyfloat(call: &mut Call<'_>) {
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 pub fn hscan(call: &mut Call<'_>) {
     call.answer(|call| {
-        let options = ScanOptions::parse(&call.args)?;
-        let place = call.place(1);
+        cursor(&call.args)?;
+        let (place, args) = (call.place(1), call.args);
         let (hash, reply) = call.read_beside::<Hash>(place)?;
         let Some(hash) = hash else {
             reply_head(reply, 0, 0);
             return Ok(());
         };
+        let options = ScanOptions::parse(&args)?;
         let scan = hash.scan(options.cursor, options.count);
         let pairs = scan.indexes.filter_map(|index| hash.scanned(index));
         let found: Vec<_> = pairs.filter(|(field, _)| options.wants(field)).collect();

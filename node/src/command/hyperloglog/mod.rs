@@ -37,6 +37,16 @@ fn read<'c>(call: &'c mut Call<'_>, place: Place<'_>) -> Result<Option<(&'c [u8]
     }
 }
 
+/// Makes the string one that is changed in place, as Redis does before it looks inside.
+fn unshare(call: &mut Call<'_>, place: Place<'_>) -> Result<(), Stop> {
+    if call.read_string(place)?.is_some_and(|string| string.encoding() != "raw")
+        && !call.effects.is_read_only()
+    {
+        overwrite(call, place, 0, sketch::MAGIC);
+    }
+    Ok(())
+}
+
 fn put(call: &mut Call<'_>, place: Place<'_>, sketch: Vec<u8>, deadline_ms: Option<u64>) {
     call.put_value(place, Value::String(StringValue::Raw(sketch)), deadline_ms);
 }
@@ -52,6 +62,9 @@ pub fn pfadd(call: &mut Call<'_>) {
     call.answer(|call| {
         let (place, args) = (call.place(1), call.args);
         let elements = args.tail(2);
+        if read(call, place)?.is_some() {
+            unshare(call, place)?;
+        }
         let is_changed = match read(call, place)? {
             Some((dense, _)) if sketch::is_dense(dense) => {
                 let mut changed = false;
@@ -117,6 +130,9 @@ pub fn pfcount(call: &mut Call<'_>) {
             return Ok(());
         }
         let place = call.place(1);
+        if read(call, place)?.is_some() {
+            unshare(call, place)?;
+        }
         let Some((bytes, _)) = read(call, place)? else {
             call.reply.integer(0);
             return Ok(());

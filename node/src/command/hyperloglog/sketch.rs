@@ -16,6 +16,8 @@
 pub const REGISTERS: usize = 1 << 14;
 /// Bytes before the registers.
 pub const HEADER_BYTES: usize = 16;
+/// How a sketch begins.
+pub const MAGIC: &[u8; 4] = b"HYLL";
 /// Where the count stands, and its last byte with the mark that it is outdated.
 pub const COUNT_AT: usize = 8;
 const OUTDATED_AT: usize = 15;
@@ -80,7 +82,7 @@ pub fn empty() -> Vec<u8> {
 #[must_use]
 pub fn is_sketch(bytes: &[u8]) -> bool {
     bytes.len() >= HEADER_BYTES
-        && bytes.starts_with(b"HYLL")
+        && bytes.starts_with(MAGIC)
         && (bytes[4] == SPARSE || bytes[4] == DENSE && bytes.len() == DENSE_BYTES)
 }
 
