@@ -196,6 +196,9 @@ pub fn pfmerge(call: &mut Call<'_>) {
 pub fn pfdebug(call: &mut Call<'_>) {
     call.answer(|call| {
         let (word, place) = (call.arg(1), call.place(2));
+        if read(call, place)?.is_some() {
+            unshare(call, place)?;
+        }
         let (bytes, deadline) = read(call, place)?.ok_or("ERR The specified key does not exist")?;
         let (mut bytes, was_dense) = (bytes.to_vec(), sketch::is_dense(bytes));
         if is(word, "encoding") {
