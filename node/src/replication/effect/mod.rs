@@ -296,6 +296,10 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            Effect::Change {
+                key,
+                change: Change::Hash(HashChange::Deadline { field: bytes, deadline_ms: deadline }),
+            },
             list(ListChange::PushFront { item: bytes }),
             list(ListChange::PushBack { item: bytes }),
             list(ListChange::PopFront { count: index }),
