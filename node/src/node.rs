@@ -23,6 +23,8 @@ use crate::cluster::{Cluster, peer_address};
 use crate::command::topology::TopologyCache;
 use crate::config::Config;
 use crate::config::live::Live;
+use crate::dispatch::blocking::park::Gauge;
+use crate::dispatch::track;
 use crate::env::random::random;
 use crate::env::{Clock, Tick};
 use crate::executor::{Executor, worker_number};
@@ -65,6 +67,8 @@ pub struct Node {
     pub topology: TopologyCache,
     /// All client connections.
     pub clients: Arc<Registry>,
+    /// How many commands wait here for something to come.
+    pub parked: Arc<Gauge>,
     /// Parameters that `CONFIG SET` may change.
     pub live: Live,
     /// What is counted.
@@ -117,6 +121,7 @@ impl Node {
             changed: Notify::new(),
             keepers: Mutex::default(),
             clients: Arc::default(),
+            parked: Arc::default(),
             live,
             stats: Stats::new(usize::from(config.limits.threads)),
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
@@ -241,9 +246,14 @@ impl Node {
     }
 
     /// From now on commands with keys are not executed here: they wait for whoever serves next. What was executed
-    /// is still answered.
+    /// is still answered. Those that wait for something to come are handed back.
     pub fn stop_executing(&self) {
         self.is_leaving.store(true, Release);
+        self.store.for_each(|_, partition| {
+            if let Some(primary) = partition.as_primary_mut() {
+                primary.waiting.clear();
+            }
+        });
     }
 
     /// Commands with keys are not executed any more.
@@ -384,6 +394,12 @@ impl Node {
             }
         }
         self.view.store(Arc::clone(view));
+        if self.clients.tracker.has_clients()
+            && (0..self.store.len() as u16).any(|id| view.row(id).primary != old.row(id).primary)
+        {
+            track::doubt(self);
+        }
+        self.clients.hub.leave_moved(view, self.id, &self.live.pubsub_limits(), self.clock.now());
         let shown = view.map.nodes.get(&self.id).filter(|record| record.is_up());
         // Only a run whose roles the partitions have: a newer one waits for a map that knows it.
         let shown = shown.filter(|record| record.incarnation == me.run);

@@ -14,12 +14,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::admin::stats::Counter;
 use crate::cluster::lease::Timing;
 use crate::cluster::{Callbacks, Cluster, ClusterOptions, Standing, StartError};
 use crate::config::Config;
+use crate::dispatch::track;
 use crate::env::Clock;
 use crate::env::transport::TcpListener;
-use crate::executor::Executor;
+use crate::executor::{Executor, worker_number};
 use crate::net::peer::{PeerConnection, Purpose};
 use crate::net::session::PortKind;
 use crate::net::{forward, listener};
@@ -139,6 +141,7 @@ async fn live(
     tasks.spawn(serve_peers(Arc::clone(&node), waiting));
     executor.spawn(execute::run(Arc::clone(&node)));
     executor.spawn(expire::run(Arc::clone(&node)));
+    tasks.spawn(track::guard(Arc::clone(&node)));
     tasks.spawn(sample_stats(Arc::clone(&node)));
     let mut acceptors = JoinSet::new();
     for (listener, port) in &*listeners {
@@ -214,10 +217,13 @@ async fn close_clients(node: &Node) {
     .await;
 }
 
-/// Rates are of the last second.
+/// Rates are of the last second; and clients that do not read what they listen to are looked for.
 async fn sample_stats(node: Arc<Node>) {
     loop {
-        node.stats.sample(node.clock().now());
+        let now = node.clock().now();
+        node.stats.sample(now);
+        let overruns = node.clients.close_overruns(&node.live.pubsub_limits(), now);
+        node.stats.of(worker_number()).add(Counter::OutputOverruns, overruns as u64);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }

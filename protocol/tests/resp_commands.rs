@@ -157,6 +157,11 @@ fn keys_stand_where_the_table_says() {
         ("LCS a b LEN", &[1, 2]),
         ("OBJECT ENCODING a", &[2]),
         ("MEMORY USAGE a SAMPLES 1", &[2]),
+        ("SINTERSTORE a b c", &[1, 2, 3]),
+        ("ZUNIONSTORE a 2 b c WEIGHTS 1 2", &[1, 3, 4]),
+        ("GEORADIUS a 1 2 3 km STORE b STOREDIST c", &[1, 9]),
+        ("GEORADIUSBYMEMBER a b 3 km STORE store", &[1, 6]),
+        ("GEORADIUS a 1 2 3 km STORE", &[1]),
         ("CLUSTER KEYSLOT a", &[]),
         ("KORUM EXPLAIN a", &[]),
     ] {

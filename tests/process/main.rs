@@ -4,6 +4,7 @@
 //! Not here: bytes of one node (`wire/`).
 //! Sizes fit a machine with two cores; `KORUM_TEST_FULL=1` takes those of the specification.
 
+mod blocking;
 mod chaos;
 mod client;
 mod copies;
@@ -18,9 +19,11 @@ mod meet;
 mod pause;
 mod ports;
 mod promises;
+mod pubsub;
 mod reform;
 mod rolling;
 mod scripts;
+mod tracking;
 mod transactions;
 
 use std::time::Instant;

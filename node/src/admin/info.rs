@@ -40,6 +40,10 @@ pub struct InfoSnapshot {
     pub clients: usize,
     /// Clients in a blocking command.
     pub blocked_clients: usize,
+    /// Channels, patterns and shard channels that somebody listens to.
+    pub topics: [usize; 3],
+    /// Clients that keep what they read, keys that they may have, prefixes that they want to be told of.
+    pub tracking: [usize; 3],
     /// Most clients.
     pub maxclients: usize,
     /// Bytes of keys and values, as the store counts them.
@@ -170,7 +174,7 @@ fn clients(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("cluster_connections", 0);
     fields.put("maxclients", it.maxclients);
     fields.put("blocked_clients", it.blocked_clients);
-    fields.put("tracking_clients", 0);
+    fields.put("tracking_clients", it.tracking[0]);
     fields.put("clients_in_timeout_table", 0);
 }
 
@@ -232,12 +236,16 @@ fn stats(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("sync_partial_err", 0);
     fields.put("expired_keys", count(Counter::Expired));
     fields.put("evicted_keys", count(Counter::Evicted));
-    fields.put("evicted_clients", count(Counter::OutputOverruns));
+    fields.put("evicted_clients", 0);
+    fields.put("client_output_buffer_limit_disconnections", count(Counter::OutputOverruns));
     fields.put("keyspace_hits", count(Counter::Hits));
     fields.put("keyspace_misses", count(Counter::Misses));
-    fields.put("pubsub_channels", 0);
-    fields.put("pubsub_patterns", 0);
-    fields.put("pubsubshard_channels", 0);
+    fields.put("pubsub_channels", it.topics[0]);
+    fields.put("pubsub_patterns", it.topics[1]);
+    fields.put("pubsubshard_channels", it.topics[2]);
+    fields.put("tracking_total_keys", it.tracking[1]);
+    fields.put("tracking_total_items", it.tracking[1]);
+    fields.put("tracking_total_prefixes", it.tracking[2]);
     fields.put("latest_fork_usec", 0);
     fields.put("total_forks", 0);
     fields.put("unexpected_error_replies", 0);
@@ -341,6 +349,8 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         totals: stats.totals(),
         clients: 1,
         blocked_clients: 0,
+        topics: [3, 2, 1],
+        tracking: [1, 5, 0],
         maxclients: 10_000,
         data_bytes: 1_559_344,
         data_peak_bytes: 1_559_344,

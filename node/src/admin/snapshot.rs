@@ -15,6 +15,7 @@ use crate::command::cluster::Link;
 use crate::command::memory::MemoryFigures;
 use crate::config::live::POLICIES;
 use crate::dispatch::Port;
+use crate::net::pubsub::Topic;
 use crate::net::session::PortKind;
 use crate::node::Node;
 use crate::store::Role;
@@ -100,6 +101,8 @@ pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
         totals: node.stats.totals(),
         clients: node.clients.len(),
         blocked_clients: node.clients.blocked(),
+        tracking: node.clients.tracker.figures(),
+        topics: Topic::ALL.map(|topic| node.clients.hub.len(topic)),
         maxclients: node.live.maxclients(),
         data_bytes,
         data_peak_bytes: data_bytes,

@@ -11,7 +11,7 @@ use super::scan::{ScanOptions, reply_head};
 use super::string::REPLY_TOO_LARGE;
 use super::string::float::LongDouble;
 use super::{Call, Stop};
-use crate::store::{Change, Hash, HashChange, integer as text};
+use crate::store::{Change, Classes, Hash, HashChange, integer as text};
 
 mod random_field;
 #[cfg(test)]
@@ -48,6 +48,7 @@ fn set_all(call: &mut Call<'_>, command: &str) -> Result<i64, Stop> {
         let (field, value) = (call.arg(index), call.arg(index + 1));
         call.change(place, Change::Hash(HashChange::Set { field, value }));
     }
+    call.notify(Classes::HASH, "hset", place);
     let after = call.read_collection::<Hash>(place)?.map_or(0, Hash::len);
     Ok((after - before) as i64)
 }
@@ -59,6 +60,7 @@ pub fn hsetnx(call: &mut Call<'_>) {
         let is_new = call.read_collection::<Hash>(place)?.is_none_or(|hash| hash.get(field).is_none());
         if is_new {
             call.change(place, Change::Hash(HashChange::Set { field, value }));
+            call.notify(Classes::HASH, "hset", place);
         }
         call.reply.integer(i64::from(is_new));
         Ok(())
@@ -170,6 +172,12 @@ pub fn hdel(call: &mut Call<'_>) {
                 deleted += 1;
             }
         }
+        if deleted > 0 {
+            call.notify(Classes::HASH, "hdel", place);
+            if call.look(place).is_none() {
+                call.notify(Classes::GENERIC, "del", place);
+            }
+        }
         call.reply.integer(deleted);
         Ok(())
     });
@@ -187,6 +195,7 @@ pub fn hincrby(call: &mut Call<'_>) {
         let new = old.checked_add(increment).ok_or("ERR increment or decrement would overflow")?;
         let value = new.to_string();
         call.change(place, Change::Hash(HashChange::Set { field, value: value.as_bytes() }));
+        call.notify(Classes::HASH, "hincrby", place);
         call.reply.integer(new);
         Ok(())
     });
@@ -207,6 +216,7 @@ pub fn hincrbyfloat(call: &mut Call<'_>) {
         let new = old.plus(increment).ok_or("ERR increment would produce NaN or Infinity")?;
         let value = new.to_text();
         call.change(place, Change::Hash(HashChange::Set { field, value: value.as_bytes() }));
+        call.notify(Classes::HASH, "hincrbyfloat", place);
         call.reply.bulk(value.as_bytes());
         Ok(())
     });

@@ -6,8 +6,8 @@
 use korum_protocol::command::{CommandId, CommandSpec, Flags};
 
 use crate::replication::effect::Effects;
-use crate::store::Entry;
 use crate::store::keyspace::{Keyspace, Place};
+use crate::store::{Classes, Entry};
 
 /// Counts what commands look up; lives as long as a batch of them.
 #[derive(Debug)]
@@ -47,6 +47,9 @@ impl Looks {
         } else {
             keyspace.look(place, now_ms, effects)
         };
+        if entry.is_none() && self.is_counted {
+            effects.notices.add(Classes::MISS, "keymiss", place.key);
+        }
         self.count(entry.is_some());
         entry
     }
@@ -60,6 +63,9 @@ impl Looks {
         effects: &mut Effects,
     ) -> Option<&'k Entry> {
         let entry = keyspace.look(place, now_ms, effects);
+        if entry.is_none() && self.is_counted {
+            effects.notices.add(Classes::MISS, "keymiss", place.key);
+        }
         self.count(entry.is_some());
         entry
     }

@@ -15,17 +15,23 @@ use crate::env::random::Random;
 use crate::replication::effect::Effects;
 use crate::script::Scripts;
 use crate::store::keyspace::{Keyspace, Place, seconds};
-use crate::store::{Change, Collection, Entry, Source, StringRef, StringValue, Value, ValueRef};
+use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, StringValue, Value, ValueRef};
 
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod blocking;
+pub mod geo;
 pub mod hash;
 pub mod key;
+pub mod list;
 pub mod partition;
 pub mod sample;
 pub mod scan;
 pub mod script;
+pub mod stream;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod transaction;
 pub mod unit;
@@ -36,10 +42,16 @@ pub mod connection;
 pub mod korum;
 pub mod memory;
 pub mod outcome;
+pub mod pubsub;
 pub mod server;
 pub mod subcommand;
 pub mod topology;
+pub mod tracking;
 
+#[cfg(test)]
+mod events_tests;
+#[cfg(test)]
+mod no_divergence;
 #[cfg(test)]
 mod no_panic;
 #[cfg(test)]
@@ -141,6 +153,7 @@ impl<'a> Call<'a> {
             let value = Value::String(StringValue::Bytes(self.source.keep(bytes)));
             return self.put_value(place, value, deadline_ms);
         }
+        self.notify_new(place);
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put(place, value, deadline_ms, self.effects.garbage_mut());
         self.effects.set(place, value, deadline_ms);
@@ -156,6 +169,7 @@ impl<'a> Call<'a> {
             Some(string) => self.effects.set_held(place, string, deadline_ms),
             None => self.effects.set(place, value.as_ref(), deadline_ms),
         }
+        self.notify_new(place);
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put_value(place, value, deadline_ms, self.effects.garbage_mut());
     }
@@ -189,9 +203,39 @@ impl<'a> Call<'a> {
     /// Changes the collection of a key, which the caller has looked at: it is of that kind, or missing. A missing
     /// one is created; one that becomes empty is removed.
     fn change(&mut self, place: Place<'_>, change: Change<'_>) {
+        self.notify_new(place);
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.change_collection(place, &change, self.effects.garbage_mut());
         self.effects.change(place, change);
+    }
+
+    /// To be called before a key is written: tells of one that is not there yet.
+    #[inline]
+    fn notify_new(&mut self, place: Place<'_>) {
+        if self.effects.notices.wants(Classes::NEW) && !self.keyspace.contains(place.key) {
+            self.notify(Classes::NEW, "new", place);
+        }
+    }
+
+    /// Tells those who listen to events of keys, if there are any, what was done to a key.
+    #[inline]
+    fn notify(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
+        self.effects.notices.add(class, event, place.key);
+    }
+
+    /// Tells that something was removed from a key, and of the key's end if that was the last.
+    fn notify_removal(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
+        self.notify(class, event, place);
+        if !self.keyspace.contains(place.key) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
+    }
+
+    /// Removes a key of which a command leaves nothing, and tells of it if it was there.
+    fn delete_and_notify(&mut self, place: Place<'_>) {
+        if self.delete(place) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
     }
 
     /// Sets or takes away the deadline of a key that is there.

@@ -13,6 +13,8 @@ use korum_protocol::resp::request::RequestLimits;
 
 use super::Config;
 use super::parameter::PARAMETERS;
+use crate::net::outbox::Limits;
+use crate::store::Classes;
 
 /// Eviction policies, in the order in which Redis lists them; [`Live::policy`] is an index into this.
 pub const POLICIES: &[&str] = &[
@@ -42,6 +44,9 @@ struct Hot {
     bulk_bytes: AtomicU64,
     query_bytes: AtomicU64,
     output_bytes: AtomicU64,
+    pubsub: [AtomicU64; 3],
+    notify: AtomicU64,
+    tracked_keys: AtomicU64,
     slower_than_us: AtomicU64,
 }
 
@@ -160,6 +165,22 @@ impl Live {
         self.hot.output_bytes.load(Relaxed) as usize
     }
 
+    /// What may wait for a client that listens: messages of others.
+    pub fn pubsub_limits(&self) -> Limits {
+        let [hard, soft, seconds] = [0, 1, 2].map(|at: usize| self.hot.pubsub[at].load(Relaxed));
+        Limits { hard: hard as usize, soft: soft as usize, patience: Duration::from_secs(seconds) }
+    }
+
+    /// Which events of keys are told.
+    pub fn notify_classes(&self) -> Classes {
+        Classes::from_bits(self.hot.notify.load(Relaxed) as u16)
+    }
+
+    /// Most keys that clients may have read and kept, of those that are remembered; 0 sets no limit.
+    pub fn tracking_table_max_keys(&self) -> usize {
+        self.hot.tracked_keys.load(Relaxed) as usize
+    }
+
     /// Commands that take longer, in microseconds, are logged as slow; `None` turns that off.
     pub fn slowlog_slower_than_us(&self) -> Option<u64> {
         Some(self.hot.slower_than_us.load(Relaxed)).filter(|&us| us != u64::MAX)
@@ -179,6 +200,13 @@ impl Hot {
         self.policy.store(policy.unwrap_or(POLICIES.len() - 1) as u64, Relaxed);
         let output = texts["client-output-buffer-limit"].split(' ').nth(1).and_then(|hard| hard.parse().ok());
         self.output_bytes.store(output.unwrap_or(0), Relaxed);
+        self.tracked_keys.store(number("tracking-table-max-keys"), Relaxed);
+        let events = Classes::parse(&texts["notify-keyspace-events"]);
+        self.notify.store(u64::from(events.bits()), Relaxed);
+        let classes = texts["client-output-buffer-limit"].split(' ');
+        for (limit, word) in self.pubsub.iter().zip(classes.skip_while(|word| *word != "pubsub").skip(1)) {
+            limit.store(word.parse().unwrap_or(0), Relaxed);
+        }
     }
 }
 
@@ -284,6 +312,10 @@ mod tests {
         assert_eq!(live.maxclients(), 3);
         set(&live, &[("client-output-buffer-limit", "normal 5mb 0 0")]).unwrap();
         assert_eq!(live.client_output_buffer_limit(), 5 << 20);
+        let limits = |hard, soft, seconds| Limits { hard, soft, patience: Duration::from_secs(seconds) };
+        assert_eq!(live.pubsub_limits(), limits(32 << 20, 8 << 20, 60));
+        set(&live, &[("client-output-buffer-limit", "pubsub 1mb 0 7")]).unwrap();
+        assert_eq!(live.pubsub_limits(), limits(1 << 20, 0, 7));
     }
 
     #[test]

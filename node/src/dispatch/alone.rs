@@ -1,13 +1,13 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
-//! For: proposals of operators, `SHUTDOWN`, and `INFO`, which counts keys everywhere.
+//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, and `PUBSUB`, which asks all nodes.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use korum_protocol::command::{CommandId, CommandSpec, lookup};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, lookup};
 use korum_protocol::map::MapChange;
 use korum_protocol::resp::{Args, ReplyWriter};
 use korum_protocol::rope::Rope;
@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, scripts, transaction, wait};
+use super::{assemble, blocking, everywhere, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -31,11 +31,16 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 /// Must it be run between batches?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec) -> bool {
-    matches!(
+    let is_alone = matches!(
         spec.id,
         CommandId::Info
             | CommandId::Shutdown
             | CommandId::Wait
+            | CommandId::PubSubChannels
+            | CommandId::PubSubNumsub
+            | CommandId::PubSubNumpat
+            | CommandId::PubSubShardchannels
+            | CommandId::PubSubShardnumsub
             | CommandId::ScriptLoad
             | CommandId::ScriptExists
             | CommandId::ScriptFlush
@@ -46,7 +51,8 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::KorumReplication
             | CommandId::KorumWeight
             | CommandId::KorumReformQuorum
-    )
+    );
+    is_alone || blocking::may_wait(spec)
 }
 
 /// Runs the command; its reply is appended to `out`.
@@ -72,6 +78,7 @@ pub async fn run(
             }
             return;
         }
+        _ if blocking::may_wait(spec) => return blocking::run(node, spec, args, caller, asker, out).await,
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
         CommandId::ScriptLoad
         | CommandId::ScriptExists
@@ -80,6 +87,9 @@ pub async fn run(
         | CommandId::EvalShaRo => return scripts::run_alone(node, spec, args, caller, asker, out).await,
         CommandId::Watch | CommandId::Exec => {
             return transaction::apart::run(node, spec, args, caller, asker, out).await;
+        }
+        _ if spec.flags.contains(Flags::PUBSUB) => {
+            return publish::ask(node, spec, args, caller, &mut reply).await;
         }
         CommandId::ClusterMeet | CommandId::ClusterForget => ask_cluster(node, &view, *args, &mut reply),
         _ => korum::korum(*args, &view, &snapshot::state(node, &view), &mut reply),

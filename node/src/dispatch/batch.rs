@@ -19,10 +19,12 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::RngExt;
 
+use super::blocking::park::{self, Ground, Outcome, Parking};
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
-use super::{execute, split};
+use super::{execute, split, track};
 use crate::admin::stats::Counter;
 use crate::command::script::answer_peer;
 use crate::command::{Call, Looks};
@@ -42,6 +44,8 @@ pub struct Batch {
     pub(super) commands: Vec<CommandReply>,
     pub(super) tasks: Vec<Task>,
     pub(super) operations: Vec<Operation>,
+    /// What was published and is not everywhere yet.
+    pub(super) published: Vec<Published>,
     pub(super) waits: Waits,
     /// Partitions with a command that could not run yet: later commands on them wait behind it.
     pub(super) blocked: Vec<PartitionId>,
@@ -50,6 +54,10 @@ pub struct Batch {
     pub(super) source: Source,
     /// Bytes of the replies of tasks so far.
     pub(super) task_bytes: usize,
+    /// The command that is run next waits if it finds nothing.
+    pub(super) parking: Option<Parking>,
+    /// What came of that.
+    pub(super) parked: Option<Outcome>,
     effects: Effects,
     random: Random,
     looks: Looks,
@@ -73,11 +81,14 @@ impl Batch {
             commands: Vec::new(),
             tasks: Vec::new(),
             operations: Vec::new(),
+            published: Vec::new(),
             waits: Waits::default(),
             blocked: Vec::new(),
             scratch: Rope::new(),
             source: Source::none(),
             task_bytes: 0,
+            parking: None,
+            parked: None,
             effects: Effects::default(),
             random,
             looks: Looks::default(),
@@ -95,6 +106,7 @@ impl Batch {
         self.commands.clear();
         self.tasks.clear();
         self.operations.clear();
+        self.published.clear();
         self.waits.clear();
         self.blocked.clear();
         self.task_bytes = 0;
@@ -107,6 +119,7 @@ impl Batch {
     pub(super) fn look_at_clock(&mut self, node: &Node) {
         self.now_ms = node.clock().wall_ms();
         self.run = node.leased_run().filter(|_| !node.is_leaving());
+        self.effects.notices.want(node.live.notify_classes());
     }
 
     /// Frees what a large batch has left, before a connection falls silent.
@@ -116,6 +129,7 @@ impl Batch {
         self.commands = Vec::new();
         self.tasks = Vec::new();
         self.operations = Vec::new();
+        self.published = Vec::new();
     }
 
     /// Tells, after [`Self::begin`], what the requests of the batch are parts of.
@@ -418,13 +432,20 @@ impl Batch {
             self.block(id);
             return false;
         };
+        let parking = self.parking.take();
+        if park::was_served(parking.as_ref(), primary, &partition.keyspace) {
+            self.parked = Some(Outcome::ServedBefore);
+            return true;
+        }
         self.effects.clear();
         self.effects.set_recording(primary.is_followed());
+        self.effects.notices.track(node.clients.tracker.is_wanted());
         self.looks.prepare(spec, caller.marks_access);
         let out = match into {
             Into::Out => &mut self.out,
             Into::Scratch => &mut self.scratch,
         };
+        let start = out.mark();
         execute::run_on(
             spec.id,
             &mut Call {
@@ -440,10 +461,27 @@ impl Batch {
             },
             &mut partition.history,
         );
+        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
+            self.parked = Some(parking.park(id, primary, &partition.keyspace, spec, args, caller));
+        }
         let has_effects = self.effects.count() > 0;
+        let mut waited = Vec::new();
+        if is_write && has_effects && !primary.waiting.is_empty() {
+            let mut ground = Ground {
+                keyspace: &mut partition.keyspace,
+                now_ms: self.now_ms,
+                random: &mut self.random,
+                effects: &mut self.effects,
+                looks: &mut self.looks,
+            };
+            waited = park::run_waiting(primary, &mut ground);
+        }
         if has_effects {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
+        // Under the lock, so that what happens to a key is told in its order.
+        publish::announce(node, &mut self.effects);
+        track::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
         if caller.is_strong {
@@ -451,6 +489,7 @@ impl Batch {
         }
         let position = Position { era: primary.era, sequence: partition.history.sequence() };
         self.operations.push(Operation { command, partition: id, position, is_write });
+        waited.into_iter().for_each(|one| one.answer(primary, position, self.run));
         (self.executed_by, self.is_confirmed) = (self.run, false);
         drop(guard);
         node.discard(self.effects.take_garbage());
@@ -498,6 +537,8 @@ impl Batch {
             if !self.execute(node, id, spec, args, caller, Into::Out) {
                 self.last().failure = Some(Failure::Again);
             }
+        } else if spec.flags.contains(Flags::PUBSUB) {
+            self.run_told(node, view, spec, args, caller);
         } else if !self.run(node, view, spec, args, caller) {
             self.reply(caller.version).error("ERR only commands with keys are forwarded");
         }

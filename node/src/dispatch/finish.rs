@@ -23,6 +23,7 @@ use super::batch::{Batch, is_unit};
 use super::caller::Caller;
 use super::everywhere;
 use super::parts::{Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::publish;
 use super::route::Port;
 use crate::admin::stats::Counter;
 use crate::env::Tick;
@@ -54,6 +55,25 @@ impl Batch {
     ///
     /// Dropping this loses the replies, never the writes.
     pub async fn finish(&mut self, node: &Arc<Node>, input: &[u8], deadline: Tick) {
+        let published = std::mem::take(&mut self.published);
+        if published.is_empty() {
+            self.run_tasks(node, input, deadline).await;
+        } else {
+            let counts = if published.iter().all(|it| it.is_delivered) {
+                tokio::join!(publish::spread(node, &published), self.run_tasks(node, input, deadline)).0
+            } else {
+                // What was published after a command that runs elsewhere.
+                self.run_tasks(node, input, deadline).await;
+                publish::spread(node, &published).await
+            };
+            self.count_receivers(&published, &counts);
+        }
+        self.hold_lease(node, deadline).await;
+        self.tell(node);
+    }
+
+    /// Runs what is not done yet, and waits for what was done to be on every holder.
+    async fn run_tasks(&mut self, node: &Arc<Node>, input: &[u8], deadline: Tick) {
         loop {
             self.confirm(node);
             let view = node.view();
@@ -75,8 +95,6 @@ impl Batch {
             }
             self.run_pending(node, input);
         }
-        self.hold_lease(node, deadline).await;
-        self.tell(node);
     }
 
     /// Nothing to wait for: what was executed is on every holder, and the lease still holds.

@@ -6,21 +6,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use korum_protocol::command::{CommandId, CommandSpec, introspect};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, introspect};
 use korum_protocol::map::View;
-use korum_protocol::resp::{Args, ReplyWriter};
+use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, scripts, transaction};
+use super::{everywhere, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, key, memory, subcommand};
-use crate::net::clients::Client;
-use crate::net::session::Session;
+use crate::command::{client, connection, key, memory, pubsub, stream, subcommand, tracking};
+use crate::net::clients::{Client, Flag};
+use crate::net::session::{PortKind, Session};
 use crate::node::Node;
 use crate::store::HashPosition;
 
@@ -29,7 +29,7 @@ pub struct Asker<'a> {
     /// What it remembers.
     pub session: &'a mut Session,
     /// How others see it.
-    pub client: &'a Client,
+    pub client: &'a Arc<Client>,
 }
 
 /// Runs the command that was opened last in `batch`, with or without keys.
@@ -42,12 +42,25 @@ pub fn run(
     caller: Caller,
     asker: &mut Asker<'_>,
 ) {
+    if spec.flags.contains(Flags::PUBSUB) {
+        return publish::run(batch, node, view, spec, args, caller, asker);
+    }
     if scripts::run(batch, node, view, spec, args, caller)
         || batch.run(node, view, spec, args, caller)
         || everywhere::run(batch, node, view, spec, args, caller)
         || transaction::run(batch, node, view, spec, caller, asker)
     {
         return;
+    }
+    if let CommandId::Hello | CommandId::Reset = spec.id {
+        if spec.id == CommandId::Reset {
+            node.clients.hub.leave(asker.client);
+            if node.clients.tracker.end(asker.client) {
+                track::ask(node, tracking::Outcome::End);
+            }
+        }
+        // What has come before stands before the reply, in the protocol that may end here.
+        batch.take_messages(asker);
     }
     let mut reply = batch.reply(caller.version);
     answer(node, view, spec, args, asker, &mut reply);
@@ -64,6 +77,9 @@ fn answer(
     let password = || node.live.text("requirepass");
     let (args, session, me) = (*args, &mut *asker.session, asker.client);
     match spec.id {
+        CommandId::Ping if session.version == ProtocolVersion::Resp2 && me.has_flag(Flag::Subscribed) => {
+            pubsub::ping(args, reply);
+        }
         CommandId::Ping => connection::ping(args, reply),
         CommandId::Echo => connection::echo(args, reply),
         CommandId::Hello => connection::hello(args, session, me, &password(), reply),
@@ -78,6 +94,8 @@ fn answer(
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
         CommandId::Debug => server::debug(reply),
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
+        CommandId::XGroupHelp => subcommand::help("XGROUP", stream::GROUP_HELP, reply),
+        CommandId::XInfoHelp => subcommand::help("XINFO", stream::INFO_HELP, reply),
         CommandId::KorumConsistency => {
             connection::consistency(args, session, node.config().cluster.consistency, reply);
         }
@@ -98,17 +116,33 @@ fn answer_container(
     match container {
         "client" => {
             asker.client.touch(node.clock().now(), spec.full_name);
+            if let CommandId::ClientTracking
+            | CommandId::ClientCaching
+            | CommandId::ClientTrackinginfo
+            | CommandId::ClientGetredir = spec.id
+            {
+                let left = tracking::client(spec.id, args, asker.session, asker.client, &node.clients, reply);
+                return track::ask(node, left);
+            }
             client::client(args, asker.session, asker.client, &node.clients, node.clock().now(), reply);
         }
         "config" => match server::config(args, &node.live, asker.session.port, reply) {
             ConfigOutcome::ResetStats => node.stats.reset(),
-            // Idle connections measure their time anew.
-            ConfigOutcome::Changed(names) if names.contains(&"timeout") => node.clients.wake_all(),
-            ConfigOutcome::Changed(names) => scripts::take_settings(node, &names),
+            ConfigOutcome::Changed(names) => {
+                if names.contains(&"timeout") {
+                    // Idle connections measure their time anew.
+                    node.clients.wake_all();
+                }
+                if names.contains(&publish::EVENTS) && asker.session.port == PortKind::Client {
+                    publish::tell_events(node, None);
+                }
+                scripts::take_settings(node, &names);
+            }
             ConfigOutcome::Done => {}
         },
         "slowlog" => server::slowlog(args, reply),
         "latency" => server::latency(args, reply),
+        "pubsub" => pubsub::pubsub(spec, args, &node.clients.hub, reply),
         "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
         "cluster" => replied(ask_cluster(node, view, args, reply), reply),
         "korum" => replied(korum(args, view, &snapshot::state(node, view), reply), reply),

@@ -5,12 +5,16 @@
 
 use std::fmt::Write;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
+};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use korum_protocol::resp::ProtocolVersion;
 use tokio::sync::Notify;
 
+use super::outbox::{Appended, Frame, Limits, Outbox};
+use super::pubsub::Counts;
 use super::session::PortKind;
 use crate::env::Tick;
 
@@ -32,12 +36,21 @@ pub enum Flag {
     NoEvict = 16,
     /// Its reads do not count as uses.
     NoTouch = 32,
+    /// It keeps what it reads, and is told of changes.
+    Tracking = 64,
+    /// The client that was to get its messages is gone.
+    TrackingBroken = 128,
+    /// It is told of all keys with its prefixes.
+    TrackingAll = 256,
 }
 
-const FLAG_LETTERS: [(Flag, char); 6] = [
+const FLAG_LETTERS: [(Flag, char); 9] = [
     (Flag::Subscribed, 'P'),
     (Flag::Transaction, 'x'),
     (Flag::Blocked, 'b'),
+    (Flag::Tracking, 't'),
+    (Flag::TrackingBroken, 'R'),
+    (Flag::TrackingAll, 'B'),
     (Flag::ReadOnly, 'r'),
     (Flag::NoEvict, 'e'),
     (Flag::NoTouch, 'T'),
@@ -72,9 +85,15 @@ pub struct Client {
     queued: AtomicI64,
     watched: AtomicU32,
     transaction_bytes: AtomicU64,
+    /// Who gets its messages about what it keeps: another client, 0 for itself, -1 if it keeps nothing.
+    redirect: AtomicI64,
+    /// Subscriptions, by kind.
+    subscriptions: [AtomicUsize; 3],
+    /// What others have to say to it; there from the first of it on.
+    outbox: OnceLock<Box<Outbox>>,
     unblock: AtomicU8,
     killed: AtomicBool,
-    /// Signalled when it is killed or unblocked.
+    /// Signalled when it is killed or unblocked, or when the first message waits for it.
     wake: Notify,
     labels: Mutex<Labels>,
 }
@@ -105,6 +124,9 @@ impl Client {
             queued: AtomicI64::new(-1),
             watched: AtomicU32::new(0),
             transaction_bytes: AtomicU64::new(0),
+            redirect: AtomicI64::new(-1),
+            subscriptions: Default::default(),
+            outbox: OnceLock::new(),
             unblock: AtomicU8::new(0),
             killed: AtomicBool::new(false),
             wake: Notify::new(),
@@ -160,6 +182,54 @@ impl Client {
         self.resp.store(if version == ProtocolVersion::Resp3 { 3 } else { 2 }, Relaxed);
     }
 
+    /// Its RESP version.
+    pub fn version(&self) -> ProtocolVersion {
+        if self.resp.load(Relaxed) == 3 { ProtocolVersion::Resp3 } else { ProtocolVersion::Resp2 }
+    }
+
+    /// Tells how many subscriptions it has.
+    pub fn set_subscriptions(&self, counts: Counts) {
+        self.subscriptions.iter().zip(counts.0).for_each(|(to, count)| to.store(count, Relaxed));
+        self.set_flag(Flag::Subscribed, counts.total() > 0);
+    }
+
+    /// Tells who gets its messages about what it keeps.
+    pub fn set_redirect(&self, redirect: i64) {
+        self.redirect.store(redirect, Relaxed);
+    }
+
+    /// What others have to say to it, if anybody ever had.
+    pub fn outbox(&self) -> Option<&Outbox> {
+        self.outbox.get().map(Box::as_ref)
+    }
+
+    /// Something waits to be written to it.
+    pub fn has_messages(&self) -> bool {
+        self.outbox().is_some_and(|outbox| !outbox.is_empty())
+    }
+
+    /// Hands a message to its connection. True if it is closed instead, since too much waits.
+    pub fn push(&self, frame: Frame, limits: &Limits, now: Tick) -> bool {
+        match self.outbox.get_or_init(Box::default).append(frame, limits, now) {
+            Appended::First => self.wake(),
+            Appended::Behind | Appended::Closed => {}
+            Appended::Overrun => {
+                self.kill();
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Closes it if more than the soft limit has waited for too long. True if so.
+    pub fn close_overrun(&self, limits: &Limits, now: Tick) -> bool {
+        let is_over = self.outbox().is_some_and(|outbox| outbox.overruns(limits, now));
+        if is_over {
+            self.kill();
+        }
+        is_over
+    }
+
     /// Its name; empty when it has none.
     pub fn name(&self) -> String {
         self.labels().name.clone()
@@ -183,7 +253,7 @@ impl Client {
     /// Asks its task to close it.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
-        self.wake.notify_one();
+        self.wake();
     }
 
     /// It has to close now.
@@ -198,8 +268,9 @@ impl Client {
         }
     }
 
-    /// Lets its task look at its state anew.
+    /// Lets its task look at its state anew, in whatever places it waits; or when it looks next.
     pub fn wake(&self) {
+        self.wake.notify_waiters();
         self.wake.notify_one();
     }
 
@@ -214,7 +285,7 @@ impl Client {
         let blocked = self.has_flag(Flag::Blocked);
         if blocked {
             self.unblock.store(why as u8, Relaxed);
-            self.wake.notify_one();
+            self.wake();
         }
         blocked
     }
@@ -239,20 +310,26 @@ impl Client {
         let (multi, watch) = (self.queued.load(Relaxed), self.watched.load(Relaxed));
         let transaction = self.transaction_bytes.load(Relaxed);
         let (query, output) = (self.query_bytes.load(Relaxed), self.output_bytes.load(Relaxed));
+        let (waiting, messages) =
+            self.outbox().map_or((0, 0), |outbox| (outbox.bytes() as u64, outbox.count()));
+        let [channels, patterns, shard] = [0, 1, 2].map(|kind: usize| self.subscriptions[kind].load(Relaxed));
         let mut line = String::with_capacity(384);
         let _ = write!(
             line,
-            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub=0 psub=0 ssub=0 multi={multi} \
-             watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} oll=0 omem={output} \
-             tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}",
+            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub={channels} psub={patterns} ssub={shard} \
+             multi={multi} watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} \
+             oll={messages} omem={} \
+             tot-mem={} events=r cmd={} user=default redir={} resp={} lib-name={} lib-ver={}",
             self.id,
             self.address,
             self.local,
             labels.name,
             now.since(self.created).as_secs(),
             now.since(self.last_used()).as_secs(),
-            size_of::<Self>() as u64 + query + output + transaction,
+            output + waiting,
+            size_of::<Self>() as u64 + query + output + waiting + transaction,
             if labels.command.is_empty() { "NULL" } else { labels.command },
+            self.redirect.load(Relaxed),
             self.resp.load(Relaxed),
             labels.library,
             labels.library_version,

@@ -12,7 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 pub use super::client::{Client, Flag, Unblock, is_valid_name};
+use super::outbox::Limits;
+use super::pubsub::Hub;
 use super::session::PortKind;
+use super::tracking::Tracker;
 use crate::env::{Clock, Tick};
 
 /// Text of the refusal when there are too many clients.
@@ -75,6 +78,10 @@ pub struct Registry {
     /// There may be a pause: looked at for every command.
     has_pause: AtomicBool,
     unpaused: Notify,
+    /// What they listen to.
+    pub hub: Hub,
+    /// What they keep.
+    pub tracker: Tracker,
 }
 
 /// A place in the registry; dropping it gives the place back.
@@ -87,6 +94,8 @@ pub struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.registry.clients().remove(&self.client.id);
+        self.registry.hub.leave(&self.client);
+        self.registry.tracker.end(&self.client);
     }
 }
 
@@ -137,6 +146,11 @@ impl Registry {
     /// The clients that a filter admits, oldest first.
     pub fn select(&self, filter: &Filter) -> Vec<Arc<Client>> {
         self.clients().values().filter(|client| filter.admits(client)).cloned().collect()
+    }
+
+    /// Closes those who have not read for too long what others have to say to them; how many.
+    pub fn close_overruns(&self, limits: &Limits, now: Tick) -> usize {
+        self.clients().values().filter(|client| client.close_overrun(limits, now)).count()
     }
 
     /// Asks all connections to close.

@@ -19,13 +19,14 @@ use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 use tokio::io::AsyncWriteExt;
 
-use super::clients::{Client, Place};
+use super::clients::{Client, Flag, Place};
 use super::large::write_all;
 use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
+use crate::command::pubsub;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::transaction::{self, apart};
-use crate::dispatch::{Batch, Caller, admit, alone};
+use crate::dispatch::{Batch, Caller, admit, alone, track};
 use crate::dispatch::{scripts, slices};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
@@ -177,7 +178,10 @@ impl Connection {
             let args = parser.args(&input[range.clone()]);
             let spec = resolve(&args).map_err(ResolveError::reply);
             let spec = spec.and_then(|spec| match admit::admit(spec, &self.session, consumed) {
-                Ok(()) => Ok(spec),
+                Ok(()) => match pubsub::refusal(spec, &self.place.client, self.session.version) {
+                    None => Ok(spec),
+                    Some(text) => Err(text.into()),
+                },
                 Err(text) => Err(text.into()),
             });
             match spec {
@@ -195,6 +199,7 @@ impl Connection {
                     transaction::queue(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);
                     last = Some(spec.full_name);
                 }
+                Ok(spec) if self.batch.ends_before(spec) => break,
                 Ok(spec) if alone::runs_alone(spec) || apart::runs_alone(spec, &self.session.transaction) => {
                     after = After::Alone(spec, consumed);
                     break;
@@ -237,6 +242,9 @@ impl Connection {
         args: &Args<'_>,
         caller: Caller,
     ) {
+        if self.session.tracking.is_some() {
+            track::before(&self.node, spec, args, caller, &mut self.session, &self.place.client);
+        }
         self.batch.open(request, caller);
         let mut asker = Asker { session: &mut self.session, client: &self.place.client };
         keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);
@@ -259,7 +267,7 @@ impl Connection {
     pub(super) async fn answer_batch(&mut self, input: &[u8]) {
         let stats = self.node.stats.of(worker_number());
         let deadline = self.node.request_deadline();
-        if !self.batch.is_settled(&self.node) || self.batch.has_tasks() {
+        if !self.batch.is_settled(&self.node) || self.batch.has_tasks() || self.batch.has_published() {
             self.batch.finish(&self.node, input, deadline).await;
         }
         self.batch.count_looks(&self.node);
@@ -314,7 +322,7 @@ impl Connection {
         self.session.closing |= is_gone;
     }
 
-    async fn write(&mut self) -> io::Result<()> {
+    pub(super) async fn write(&mut self) -> io::Result<()> {
         if !self.output.is_empty() {
             let stats = self.node.stats.of(worker_number());
             stats.add(Counter::Writes, 1);
@@ -350,9 +358,21 @@ impl Connection {
         let since = self.node.clock().now();
         let mut has_buffers = true;
         loop {
+            if client.has_messages() {
+                self.write_messages().await?;
+                has_buffers = true;
+            }
+            if client.is_killed() {
+                return Ok(false);
+            }
+            // Those who listen may be silent for as long as they like.
+            let timeout = self.node.live.timeout().filter(|_| !client.has_flag(Flag::Subscribed));
             let idle = self.node.clock().now().since(since);
-            let left = self.node.live.timeout().map(|longest| longest.saturating_sub(idle));
-            let patience = if has_buffers {
+            let left = timeout.map(|longest| longest.saturating_sub(idle));
+            let has_messages = client.has_messages();
+            let patience = if has_messages {
+                Some(Duration::ZERO)
+            } else if has_buffers {
                 Some(left.map_or(BUFFERS_KEPT, |left| left.min(BUFFERS_KEPT)))
             } else {
                 left
@@ -366,16 +386,14 @@ impl Connection {
             let ready = tokio::select! {
                 biased;
                 ready = ready => ready,
-                () = client.woken() => {
-                    if client.is_killed() {
-                        return Ok(false);
-                    }
-                    continue;
-                }
+                () = client.woken() => continue,
             };
             let Some(ready) = ready else {
+                if has_messages {
+                    continue;
+                }
                 let idle = self.node.clock().now().since(since);
-                if self.node.live.timeout().is_some_and(|longest| idle >= longest) {
+                if timeout.is_some_and(|longest| idle >= longest) {
                     return Ok(false);
                 }
                 if self.input.is_empty() {

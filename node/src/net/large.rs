@@ -24,6 +24,8 @@ use crate::store::Source;
 const READ_BYTES_MAX: usize = 1 << 20;
 /// Bytes that have come of a request after which it gets the room for its present string at once.
 const GROWN_BYTES: usize = 4 << 20;
+/// Bytes of messages of others that are copied and written before the client's own commands have their turn.
+const MESSAGES_BYTES: usize = 256 << 10;
 /// Bytes written before other tasks of the thread get their turn.
 const WRITE_BYTES: usize = 512 << 10;
 
@@ -86,6 +88,16 @@ impl Connection {
         }
         self.answer_batch(request).await;
         self.batch.set_source(Source::none());
+    }
+
+    /// Writes what others have to say to the client, a part of it: its own commands have their turn too.
+    pub(super) async fn write_messages(&mut self) -> io::Result<()> {
+        if let Some(outbox) = self.place.client.outbox() {
+            outbox.take(MESSAGES_BYTES, &mut self.output);
+        }
+        self.write().await?;
+        tokio::task::yield_now().await;
+        Ok(())
     }
 
     /// Makes room for more input; returns how much of it may be read at once.

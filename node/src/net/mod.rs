@@ -9,5 +9,8 @@ mod large;
 pub mod session;
 pub mod clients;
 pub mod client;
+pub mod outbox;
+pub mod pubsub;
+pub mod tracking;
 pub mod forward;
 pub mod peer;

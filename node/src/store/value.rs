@@ -11,6 +11,10 @@ use korum_protocol::resp::reply::decimal;
 
 use super::hash::Hash;
 use super::integer;
+use super::list::List;
+use super::xstream::Stream;
+use super::set::Set;
+use super::sorted_set::SortedSet;
 
 /// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
 pub const EMBEDDED_BYTES_MAX: usize = 44;
@@ -22,6 +26,14 @@ pub enum Value {
     String(StringValue),
     /// Of `HSET` and kin.
     Hash(Box<Hash>),
+    /// Of `LPUSH` and kin.
+    List(Box<List>),
+    /// Of `XADD` and kin.
+    Stream(Box<Stream>),
+    /// Of `SADD` and kin.
+    Set(Box<Set>),
+    /// Of `ZADD` and kin.
+    SortedSet(Box<SortedSet>),
 }
 
 /// A string that the store owns; two are equal if no command can tell them apart.
@@ -42,6 +54,14 @@ pub enum ValueRef<'a> {
     String(StringRef<'a>),
     /// Of `HSET` and kin.
     Hash(&'a Hash),
+    /// Of `LPUSH` and kin.
+    List(&'a List),
+    /// Of `XADD` and kin.
+    Stream(&'a Stream),
+    /// Of `SADD` and kin.
+    Set(&'a Set),
+    /// Of `ZADD` and kin.
+    SortedSet(&'a SortedSet),
 }
 
 /// A string, borrowed; the variants are those of [`StringValue`], and so is equality.
@@ -62,6 +82,10 @@ impl Value {
         match self {
             Self::String(string) => ValueRef::String(string.as_ref()),
             Self::Hash(hash) => ValueRef::Hash(hash),
+            Self::List(list) => ValueRef::List(list),
+            Self::Stream(stream) => ValueRef::Stream(stream),
+            Self::Set(set) => ValueRef::Set(set),
+            Self::SortedSet(set) => ValueRef::SortedSet(set),
         }
     }
 
@@ -73,6 +97,10 @@ impl Value {
             Self::String(StringValue::Bytes(bytes)) => bytes.len(),
             Self::String(StringValue::Raw(bytes)) => bytes.capacity(),
             Self::Hash(hash) => hash.heap_bytes(),
+            Self::List(list) => list.heap_bytes(),
+            Self::Stream(stream) => stream.heap_bytes(),
+            Self::Set(set) => set.heap_bytes(),
+            Self::SortedSet(set) => set.heap_bytes(),
         }
     }
 }
@@ -144,6 +172,10 @@ impl<'a> ValueRef<'a> {
         match self {
             Self::String(string) => Value::String(string.to_value()),
             Self::Hash(hash) => Value::Hash(Box::new(hash.clone())),
+            Self::List(list) => Value::List(Box::new(list.clone())),
+            Self::Stream(stream) => Value::Stream(Box::new(stream.clone())),
+            Self::Set(set) => Value::Set(Box::new(set.clone())),
+            Self::SortedSet(set) => Value::SortedSet(Box::new(set.clone())),
         }
     }
 
@@ -153,6 +185,10 @@ impl<'a> ValueRef<'a> {
         match self {
             Self::String(_) => "string",
             Self::Hash(_) => "hash",
+            Self::List(_) => "list",
+            Self::Stream(_) => "stream",
+            Self::Set(_) => "set",
+            Self::SortedSet(_) => "zset",
         }
     }
 
@@ -162,6 +198,10 @@ impl<'a> ValueRef<'a> {
         match self {
             Self::String(string) => string.encoding(),
             Self::Hash(hash) => hash.encoding(),
+            Self::List(list) => list.encoding(),
+            Self::Stream(stream) => stream.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::SortedSet(set) => set.encoding(),
         }
     }
 }

@@ -124,5 +124,7 @@ bit_set! {
         DELETE = "delete",
         /// Other flags apply with some arguments.
         VARIABLE_FLAGS = "variable_flags",
+        /// Is routed as a key is, and is none.
+        NOT_KEY = "not_key",
     }
 }

@@ -99,7 +99,8 @@ fn list(args: &Args<'_>, out: &mut ReplyWriter<'_>) {
 fn get_keys(args: &Args<'_>, with_flags: bool, out: &mut ReplyWriter<'_>) {
     let request = args.tail(2);
     let Ok(spec) = resolve::find(&request) else { return out.error("ERR Invalid command specified") };
-    if spec.keys.is_empty() && spec.find_keys.is_none() {
+    let has_keys = spec.keys.iter().any(|key| !key.flags.contains(KeyFlags::NOT_KEY));
+    if !has_keys && spec.find_keys.is_none() {
         return out.error("ERR The command has no key arguments");
     }
     if !spec.accepts(request.len()) {

@@ -3,6 +3,7 @@
 use super::rdb;
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
+use crate::store::Classes;
 use crate::store::keyspace::seconds;
 
 /// Latest deadline, Unix ms: answers are signed.
@@ -80,9 +81,11 @@ pub fn restore(call: &mut Call<'_>) {
             // It has ended already; what it was to replace is gone all the same.
             if options.replace {
                 call.delete(place);
+                call.notify(Classes::GENERIC, "del", place);
             }
         } else {
             call.put_value(place, value, deadline);
+            call.notify(Classes::GENERIC, "restore", place);
             if let Some(idle) = options.idle_seconds {
                 let idle = u32::try_from(idle).unwrap_or(u32::MAX);
                 call.keyspace.set_access(place, seconds(call.now_ms).saturating_sub(idle));

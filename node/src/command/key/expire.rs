@@ -2,6 +2,7 @@
 
 use crate::command::args::{integer, invalid_expire, is};
 use crate::command::{Call, Stop};
+use crate::store::Classes;
 
 /// Which deadlines a conditional `EXPIRE` may replace.
 #[derive(Default)]
@@ -85,10 +86,14 @@ fn set_deadline(call: &mut Call<'_>, unit_ms: i64, base_ms: u64, command: &str) 
         return Ok(());
     }
     match u64::try_from(deadline) {
-        Ok(deadline) if deadline > call.now_ms => call.set_deadline(place, Some(deadline)),
+        Ok(deadline) if deadline > call.now_ms => {
+            call.set_deadline(place, Some(deadline));
+            call.notify(Classes::GENERIC, "expire", place);
+        }
         // It has passed already.
         _ => {
             call.delete(place);
+            call.notify(Classes::GENERIC, "del", place);
         }
     }
     call.reply.integer(1);
@@ -134,6 +139,7 @@ pub fn persist(call: &mut Call<'_>) {
     let had = call.read(place).is_some_and(|entry| entry.deadline_ms().is_some());
     if had {
         call.set_deadline(place, None);
+        call.notify(Classes::GENERIC, "persist", place);
     }
     call.reply.integer(i64::from(had));
 }

@@ -5,6 +5,7 @@
 
 use super::args::{is, small_integer};
 use super::{Call, SYNTAX_ERROR};
+use crate::store::Classes;
 
 pub mod crc64;
 pub mod dump;
@@ -22,8 +23,15 @@ pub use object::{OBJECT_HELP, memory_usage, object_encoding, object_freq, object
 
 /// `DEL key …`
 pub fn del(call: &mut Call<'_>) {
-    let deleted = (1..call.args.len()).filter(|&index| call.delete(call.place(index))).count();
-    call.reply.integer(deleted as i64);
+    let mut deleted = 0;
+    for index in 1..call.args.len() {
+        let place = call.place(index);
+        if call.delete(place) {
+            call.notify(Classes::GENERIC, "del", place);
+            deleted += 1;
+        }
+    }
+    call.reply.integer(deleted);
 }
 
 /// `UNLINK key …`: as `DEL`; large values are always dropped elsewhere.
@@ -72,6 +80,8 @@ fn rename_if(call: &mut Call<'_>, if_missing: bool) {
         call.effects.delete(source);
         let deadline = entry.deadline_ms();
         call.put_value(target, entry.into_value(), deadline);
+        call.notify(Classes::GENERIC, "rename_from", source);
+        call.notify(Classes::GENERIC, "rename_to", target);
         if if_missing {
             return call.reply.integer(1);
         }
@@ -110,6 +120,7 @@ pub fn copy(call: &mut Call<'_>) {
         let copied = match copy {
             Some((value, deadline)) if replace || call.look(target).is_none() => {
                 call.put_value(target, value, deadline);
+                call.notify(Classes::GENERIC, "copy_to", target);
                 true
             }
             _ => false,

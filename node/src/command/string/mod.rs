@@ -9,7 +9,7 @@ use super::args::{integer, invalid_expire, is, wrong_number};
 use korum_protocol::rope::HELD_BYTES_MIN;
 
 use super::{Call, SYNTAX_ERROR, Stop, reply_long_string, reply_string};
-use crate::store::ValueRef;
+use crate::store::{Classes, ValueRef};
 
 pub mod float;
 pub mod lcs;
@@ -152,6 +152,10 @@ pub fn set(call: &mut Call<'_>) {
             }
         }
         call.put(place, ValueRef::string(call.arg(2)), deadline);
+        call.notify(Classes::STRING, "set", place);
+        if options.expire.is_some() {
+            call.notify(Classes::GENERIC, "expire", place);
+        }
         if !options.get {
             call.reply.ok();
         }
@@ -165,6 +169,7 @@ pub fn setnx(call: &mut Call<'_>) {
     let set = call.look(place).is_none();
     if set {
         call.put(place, ValueRef::string(call.arg(2)), None);
+        call.notify(Classes::STRING, "set", place);
     }
     call.reply.integer(i64::from(set));
 }
@@ -182,7 +187,10 @@ pub fn psetex(call: &mut Call<'_>) {
 fn set_until(call: &mut Call<'_>, unit: ExpireUnit, command: &str) {
     call.answer(|call| {
         let deadline = unit.deadline(call.arg(2), call.now_ms, command)?;
-        call.put(call.place(1), ValueRef::string(call.arg(3)), Some(deadline));
+        let place = call.place(1);
+        call.put(place, ValueRef::string(call.arg(3)), Some(deadline));
+        call.notify(Classes::STRING, "set", place);
+        call.notify(Classes::GENERIC, "expire", place);
         call.reply.ok();
         Ok(())
     });
@@ -192,7 +200,9 @@ fn set_until(call: &mut Call<'_>, unit: ExpireUnit, command: &str) {
 pub fn getset(call: &mut Call<'_>) {
     call.answer(|call| {
         reply_get(call)?;
-        call.put(call.place(1), ValueRef::string(call.arg(2)), None);
+        let place = call.place(1);
+        call.put(place, ValueRef::string(call.arg(2)), None);
+        call.notify(Classes::STRING, "set", place);
         Ok(())
     });
 }
@@ -201,7 +211,10 @@ pub fn getset(call: &mut Call<'_>) {
 pub fn getdel(call: &mut Call<'_>) {
     call.answer(|call| {
         reply_get(call)?;
-        call.delete(call.place(1));
+        let place = call.place(1);
+        if call.delete(place) {
+            call.notify(Classes::GENERIC, "del", place);
+        }
         Ok(())
     });
 }
@@ -220,10 +233,15 @@ pub fn getex(call: &mut Call<'_>) {
         match (options.expire, deadline) {
             (Some((ExpireUnit::ExAt | ExpireUnit::PxAt, _)), Some(deadline)) if deadline <= call.now_ms => {
                 call.delete(place);
+                call.notify(Classes::GENERIC, "del", place);
             }
-            (_, Some(_)) => call.set_deadline(place, deadline),
+            (_, Some(_)) => {
+                call.set_deadline(place, deadline);
+                call.notify(Classes::GENERIC, "expire", place);
+            }
             _ if options.persist && call.look(place).is_some_and(|entry| entry.deadline_ms().is_some()) => {
                 call.set_deadline(place, None);
+                call.notify(Classes::GENERIC, "persist", place);
             }
             _ => {}
         }
@@ -278,6 +296,8 @@ pub fn msetnx(call: &mut Call<'_>) {
 
 fn put_all(call: &mut Call<'_>) {
     for index in (1..call.args.len()).step_by(2) {
-        call.put(call.place(index), ValueRef::string(call.arg(index + 1)), None);
+        let place = call.place(index);
+        call.put(place, ValueRef::string(call.arg(index + 1)), None);
+        call.notify(Classes::STRING, "set", place);
     }
 }

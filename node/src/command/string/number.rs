@@ -3,7 +3,7 @@
 use super::float::{LongDouble, NOT_A_FLOAT};
 use crate::command::args::{NOT_AN_INTEGER, integer};
 use crate::command::{Call, Stop, string_of};
-use crate::store::{StringRef, ValueRef};
+use crate::store::{Classes, StringRef, ValueRef};
 
 /// `INCR key`
 pub fn incr(call: &mut Call<'_>) {
@@ -41,6 +41,7 @@ fn add(call: &mut Call<'_>, increment: i64) -> Result<(), Stop> {
     };
     let new = old.checked_add(increment).ok_or("ERR increment or decrement would overflow")?;
     call.put(place, ValueRef::String(StringRef::Integer(new)), deadline);
+    call.notify(Classes::STRING, "incrby", place);
     call.reply.integer(new);
     Ok(())
 }
@@ -58,6 +59,7 @@ pub fn incrbyfloat(call: &mut Call<'_>) {
         let text = new.to_text();
         // Redis keeps the text, even where it spells an integer.
         call.put(place, ValueRef::String(StringRef::Bytes(text.as_bytes())), deadline);
+        call.notify(Classes::STRING, "incrbyfloat", place);
         call.reply.bulk(text.as_bytes());
         Ok(())
     });

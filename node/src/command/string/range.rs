@@ -7,8 +7,8 @@ use korum_protocol::rope::HELD_BYTES_MIN;
 
 use crate::command::args::integer;
 use crate::command::{Call, Stop};
-use crate::store::ValueRef;
 use crate::store::keyspace::seconds;
+use crate::store::{Classes, ValueRef};
 
 /// Refuses a string that would be longer than the longest bulk string.
 fn check_length(len: usize, more: usize) -> Result<(), Stop> {
@@ -35,6 +35,7 @@ pub fn append(call: &mut Call<'_>) {
                 len + tail.len()
             }
         };
+        call.notify(Classes::STRING, "append", place);
         call.reply.integer(len as i64);
         Ok(())
     });
@@ -93,9 +94,11 @@ pub fn setrange(call: &mut Call<'_>) {
             return Ok(());
         }
         check_length(offset, bytes.len())?;
+        call.notify_new(place);
         call.keyspace.tick(seconds(call.now_ms));
         call.keyspace.overwrite(place, offset, bytes);
         call.effects.overwrite(place, offset, bytes, call.source);
+        call.notify(Classes::STRING, "setrange", place);
         call.reply.integer(len.max(offset + bytes.len()) as i64);
         Ok(())
     });

@@ -6,13 +6,15 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use korum_protocol::id::NodeId;
 use korum_protocol::peer::piece::{PIECE_BYTES, STREAMS_MAX};
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 
 use super::super::peer::{Cutter, FrameWriter, PeerConnection, PeerError};
-use super::{GOODBYE, REPLIES, encode_answers, write_or_add, write_piece};
-use crate::dispatch::{Batch, Caller};
+use super::waiting::Parkings;
+use super::{CANCEL, GOODBYE, REPLIES, TOLD, WAITING, encode_answers, write_or_add, write_piece};
+use crate::dispatch::{Batch, Caller, publish, track};
 use crate::env::random::random;
 use crate::node::Node;
 use crate::store::{Garbage, Source};
@@ -28,12 +30,16 @@ const REPLIES_BYTES_MAX: usize = 16 << 20;
 pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
     let PeerConnection { mut reader, mut writer, peer } = connection;
     let served = Arc::clone(&node);
+    let number = node.clients.tracker.next_connection();
+    track::greet(&node, peer.node);
     let (replies, outgoing) = tokio::sync::mpsc::channel::<Rope>(WAITING_MAX);
     let permits = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
     let mut departure = node.departure.subscribe();
+    let peer_node = peer.node;
     // Moves `replies`, so that the writer ends when everything was answered.
     let read = async move {
         let mut spare: Option<Batch> = None;
+        let parkings = Parkings::new(&node, peer_node, &replies);
         loop {
             let frame = tokio::select! {
                 biased;
@@ -41,6 +47,21 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
                 frame = reader.read() => frame.map_err(|error| error.to_string())?,
             };
             let Some(frame) = frame else { break };
+            match frame.kind {
+                WAITING => {
+                    parkings.begin(frame.body)?;
+                    continue;
+                }
+                CANCEL => {
+                    parkings.cancel(frame.body)?;
+                    continue;
+                }
+                TOLD => {
+                    run_told(&node, peer.node, number, &frame.body)?;
+                    continue;
+                }
+                _ => {}
+            }
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
             let body = Some(frame.body.clone());
             let id = run_frame(&node, &mut batch, frame.body).await?;
@@ -65,6 +86,7 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
                 drop(permit);
             });
         }
+        drop(parkings);
         let _ = permits.acquire_many(WAITING_MAX as u32).await;
         Ok::<(), String>(())
     };
@@ -77,6 +99,7 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
         },
         result = &mut write => result,
     };
+    track::lost(&served, peer.node, number);
     if let Err(reason) = result {
         tracing::info!(peer = ?peer.node, %reason, "forward connection ended");
     }
@@ -105,6 +128,24 @@ async fn write_replies(
         }
         write_piece(node, writer, &mut large).await.map_err(text)?;
     }
+}
+
+/// Does what one frame tells.
+fn run_told(node: &Node, peer: NodeId, number: u64, body: &Bytes) -> Result<(), String> {
+    let source = if body.len() > PIECE_BYTES { Source::of(body.clone()) } else { Source::none() };
+    let mut parser = RequestParser::new(RequestLimits::unlimited());
+    let mut start = 0;
+    while start < body.len() {
+        let Ok(Parsed::Request { consumed }) = parser.parse(&body[start..]) else {
+            return Err("malformed requests".into());
+        };
+        let args = parser.args(&body[start..start + consumed]);
+        if !publish::take_told(node, &args, &source) && !track::take_told(node, peer, number, &args) {
+            return Err("a request that cannot be told".into());
+        }
+        start += consumed;
+    }
+    Ok(())
 }
 
 /// Runs one frame's requests, as far as they can run at once.

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::Effect;
 use crate::store::garbage::Garbage;
 use crate::store::keyspace::Place;
-use crate::store::{Change, HashPosition, Source, ValueRef};
+use crate::store::{Change, Classes, HashPosition, Notices, Source, ValueRef};
 
 /// Where one collected effect ends, and whom it is about.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct Effects {
     rope: Rope,
     items: SmallVec<[Item; 2]>,
     garbage: Garbage,
+    /// What is told to those who listen to events of keys.
+    pub notices: Notices,
 }
 
 impl Effects {
@@ -85,6 +87,7 @@ impl Effects {
     pub fn clear(&mut self) {
         self.rope.clear();
         self.items.clear();
+        self.notices.clear();
     }
 
     /// What was removed and is too large to drop under the lock.
@@ -101,6 +104,7 @@ impl Effects {
     /// Notes any effect on `position`.
     pub fn push(&mut self, position: Option<HashPosition>, effect: &Effect<'_>) {
         debug_assert!(!self.read_only, "a command that reads has written");
+        self.notices.touch(effect.key());
         if self.recording {
             effect.encode(self.rope.copied_mut());
         }
@@ -115,6 +119,7 @@ impl Effects {
     /// As [`Self::push`], for what holds on to a long string.
     fn push_held(&mut self, place: Place<'_>, encode: impl FnOnce(&mut Rope)) {
         debug_assert!(!self.read_only, "a command that reads has written");
+        self.notices.touch(Some(place.key));
         if self.recording {
             encode(&mut self.rope);
         }
@@ -129,6 +134,12 @@ impl Effects {
     /// The key is gone.
     pub fn delete(&mut self, place: Place<'_>) {
         self.push(Some(place.position), &Effect::Delete { key: place.key });
+    }
+
+    /// The key is gone because its time was over.
+    pub fn expired(&mut self, place: Place<'_>) {
+        self.notices.add(Classes::EXPIRED, "expired", place.key);
+        self.delete(place);
     }
 
     /// Something happened inside a collection.

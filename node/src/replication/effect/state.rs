@@ -6,6 +6,10 @@
 //! ```text
 //! state = kind | varint number of items | items       item = varint length, bytes
 //! hash  = field value field value …
+//! list  = item item …
+//! stream: see `store::xstream::parts`
+//! set   = member member …
+//! sorted set = member score member score …                   score = 8 bytes, little-endian, not NaN
 //! ```
 //! What is read is checked whole, so that making a value of it cannot fail.
 
@@ -13,7 +17,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Hash, HashChange, Kind, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, List, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +36,25 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
             for (field, value) in hash.iter() {
                 put_bytes(out, field);
                 put_bytes(out, value);
+            }
+        }
+        ValueRef::List(list) => {
+            head(out, Kind::List, list.len());
+            list.iter().for_each(|item| put_bytes(out, item));
+        }
+        ValueRef::Stream(stream) => {
+            head(out, Kind::Stream, stream.parts_len());
+            stream.parts(|part| put_bytes(out, part));
+        }
+        ValueRef::Set(set) => {
+            head(out, Kind::Set, set.len());
+            set.iter().for_each(|member| put_bytes(out, &member.bytes()));
+        }
+        ValueRef::SortedSet(set) => {
+            head(out, Kind::SortedSet, 2 * set.len());
+            for (member, score) in set.iter() {
+                put_bytes(out, member);
+                put_bytes(out, &score.to_bytes());
             }
         }
     }
@@ -66,6 +89,16 @@ impl<'a> State<'a> {
     fn is_whole(&self) -> bool {
         match self.kind {
             Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
+            Kind::List => self.count > 0,
+            // What may be wrong with it shows when it is built.
+            Kind::Stream => Stream::from_parts(self.items()).is_some(),
+            Kind::Set => self.count > 0,
+            Kind::SortedSet => {
+                let mut scores = self.items().skip(1).step_by(2);
+                self.count > 0
+                    && self.count.is_multiple_of(2)
+                    && scores.all(|score| Score::from_bytes(score).is_some())
+            }
         }
     }
 
@@ -87,6 +120,24 @@ impl<'a> State<'a> {
                 }
                 Value::Hash(Box::new(hash))
             }
+            Kind::List => {
+                let mut list = List::default();
+                items.for_each(|item| list.apply(&ListChange::PushBack { item }));
+                Value::List(Box::new(list))
+            }
+            Kind::Stream => Value::Stream(Box::new(Stream::from_parts(items).unwrap_or_default())),
+            Kind::Set => {
+                let mut set = Set::default();
+                items.for_each(|member| set.add(member));
+                Value::Set(Box::new(set))
+            }
+            Kind::SortedSet => {
+                let mut set = SortedSet::default();
+                while let Some((member, score)) = items.next().zip(items.next()) {
+                    set.put(member, Score::from_bytes(score).unwrap_or_default());
+                }
+                Value::SortedSet(Box::new(set))
+            }
         }
     }
 }
@@ -94,6 +145,7 @@ impl<'a> State<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::xstream::{Fields, StreamChange, StreamId};
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {
@@ -123,6 +175,49 @@ mod tests {
         }
 
         #[test]
+        fn a_list_reads_back(items in proptest::collection::vec(any::<Vec<u8>>(), 1..50)) {
+            let mut list = List::default();
+            items.iter().for_each(|item| list.apply(&ListChange::PushBack { item }));
+            let value = Value::List(Box::new(list));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_set_reads_back(members in proptest::collection::btree_set(any::<Vec<u8>>(), 1..200)) {
+            let mut set = Set::default();
+            members.iter().for_each(|member| set.add(member));
+            let value = Value::Set(Box::new(set));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_stream_reads_back(
+            values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..99), 0..250), group: Vec<u8>,
+        ) {
+            let mut stream = Stream::default();
+            for (number, value) in values.iter().enumerate() {
+                let bytes = Fields::encode([&group[..], value].into_iter());
+                let fields = Fields::from_bytes(&bytes).expect("one pair");
+                stream.apply(&StreamChange::Add { id: StreamId::new(number as u64, 7), fields });
+            }
+            let (last_id, group, consumer) = (stream.last_id(), &group[..], &group[..]);
+            stream.apply(&StreamChange::SetGroup { group, last_id, entries_read: None });
+            stream.apply(&StreamChange::See { group, consumer, now_ms: 3, is_active: true });
+            let value = Value::Stream(Box::new(stream));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_sorted_set_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<f64>(), 1..200)) {
+            let mut set = SortedSet::default();
+            for (member, score) in &pairs {
+                set.put(member, Score::new(*score).unwrap_or_default());
+            }
+            let value = Value::SortedSet(Box::new(set));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
         fn any_bytes_are_a_state_or_an_error(bytes: Vec<u8>) {
             for kind in Kind::ALL {
                 let input = [&[kind as u8][..], &bytes].concat();
@@ -131,5 +226,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_score_is_a_number() {
+        for (score, is_one) in [(f64::INFINITY, true), (-0.0, true), (f64::NAN, false)] {
+            let mut bytes = BytesMut::new();
+            head(&mut bytes, Kind::SortedSet, 2);
+            put_bytes(&mut bytes, b"m");
+            put_bytes(&mut bytes, &score.to_le_bytes());
+            assert_eq!(State::take(&mut &bytes[..]).is_ok(), is_one);
+        }
+        assert!(State::take(&mut &b"\x03\x02\x01m\x07seven..."[..]).is_err());
     }
 }
