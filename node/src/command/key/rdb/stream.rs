@@ -13,6 +13,8 @@
 //! id       = ms | sequence          numbers as lengths, times little-endian
 //! ```
 
+use korum_protocol::limits::BULK_BYTES_MAX;
+
 use super::RdbError;
 use super::listpack::{self, Writer};
 use super::string::{Item, read, read_number, take_array, write, write_length};
@@ -43,10 +45,10 @@ pub enum StreamForm {
 /// # Errors
 /// When it is not whole, or contradicts itself.
 pub fn read_stream(form: StreamForm, input: &mut &[u8]) -> Result<Value, RdbError> {
-    let mut stream = Stream::default();
+    let (mut stream, mut room) = (Stream::default(), BULK_BYTES_MAX);
     for _ in 0..read_number(input)? {
         let first: [u8; 16] = (&*read(input)?).try_into().map_err(|_| RdbError::Content)?;
-        read_entries(&mut stream, StreamId::from_bytes(first), &read(input)?)?;
+        read_entries(&mut stream, StreamId::from_bytes(first), &read(input)?, &mut room)?;
     }
     let (entries, last_id) = (read_number(input)?, read_id(input)?);
     if entries != stream.len() || last_id < stream.last_id() {
@@ -92,7 +94,14 @@ impl<'a> Items<'a> {
     }
 }
 
-fn read_entries(stream: &mut Stream, first: StreamId, bytes: &[u8]) -> Result<(), RdbError> {
+/// Adds the entries of a listpack. Names of fields that entries share are written once and kept for each; `room` is
+/// what all entries may take, bytes.
+fn read_entries(
+    stream: &mut Stream,
+    first: StreamId,
+    bytes: &[u8],
+    room: &mut usize,
+) -> Result<(), RdbError> {
     let mut items = Items(listpack::items(bytes)?.into_iter());
     let (count, deleted) = (items.count()?, items.count()?);
     let mut names = Vec::new();
@@ -121,6 +130,8 @@ fn read_entries(stream: &mut Stream, first: StreamId, bytes: &[u8]) -> Result<()
             }
         }
         items.integer()?;
+        let taken = fields.iter().map(|item| item.len()).sum();
+        *room = room.checked_sub(taken).ok_or(RdbError::Content)?;
         if flags & FLAG_DELETED == 0 {
             let bytes = Fields::encode(fields.iter().map(|item| &item[..]));
             let fields = Fields::from_bytes(&bytes).ok_or(RdbError::Content)?;
