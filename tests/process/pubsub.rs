@@ -241,3 +241,33 @@ fn shard_channels_belong_to_the_node_of_their_slot_and_move_with_it() {
     }
     assert!(moved > 0, "one third moves");
 }
+
+#[test]
+fn events_of_keys_are_told_at_every_node() {
+    let _alone = alone();
+    let cluster = Cluster::start(3);
+    for index in 0..3 {
+        assert!(ask(&mut cluster.client(index), "CONFIG SET notify-keyspace-events E$x").is_ok());
+    }
+    let mut listeners: Vec<Connection> =
+        (0..3).map(|index| listener(cluster.nodes[index].client, "PSUBSCRIBE __keyevent@0__:*")).collect();
+    let keys: Vec<String> = (0..60).map(|number| format!("event:{number}")).collect();
+    for (at, key) in keys.iter().enumerate() {
+        assert!(ask(&mut cluster.client(at % 3), &format!("SET {key} x PX 300")).is_ok());
+    }
+    for listener in &mut listeners {
+        let mut told: Vec<(String, String)> = (0..2 * keys.len())
+            .map(|_| {
+                let message = listener.reply().expect("an event");
+                (message.items()[2].text(), message.items()[3].text())
+            })
+            .collect();
+        told.sort();
+        let mut expected: Vec<(String, String)> = ["expired", "set"]
+            .iter()
+            .flat_map(|event| keys.iter().map(move |key| (format!("__keyevent@0__:{event}"), key.clone())))
+            .collect();
+        expected.sort();
+        assert_eq!(told, expected, "each once");
+    }
+}

@@ -38,6 +38,8 @@ pub mod subcommand;
 pub mod topology;
 
 #[cfg(test)]
+mod events_tests;
+#[cfg(test)]
 mod no_panic;
 #[cfg(test)]
 pub mod test_maps;

@@ -11,7 +11,7 @@ use super::{Call, Looks};
 use crate::dispatch::execute;
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
-use crate::store::{Garbage, Keyspace, Source};
+use crate::store::{Classes, Garbage, Keyspace, Notice, Source};
 
 /// The moment at which tests begin, Unix ms.
 pub const NOW_MS: u64 = 1_700_000_000_000;
@@ -25,6 +25,8 @@ pub struct Bench {
     random: Random,
     /// Effects of the last command.
     pub count: usize,
+    /// What it told of keys.
+    pub notices: Vec<Notice>,
 }
 
 impl Bench {
@@ -36,6 +38,7 @@ impl Bench {
             version: ProtocolVersion::Resp2,
             random: Random::seed_from_u64(1),
             count: 0,
+            notices: Vec::new(),
         }
     }
 
@@ -50,6 +53,7 @@ impl Bench {
         let source = Source::of(Bytes::copy_from_slice(&buffer));
         let mut out = Rope::new();
         let mut effects = Effects::new(true);
+        effects.notices.want(Classes::parse("AKEmn"));
         let mut call = Call {
             args: Args::new(source.buffer(), &ranges),
             keyspace: &mut self.keyspace,
@@ -65,12 +69,14 @@ impl Bench {
             name = format!("{name}|{}", String::from_utf8_lossy(arguments[1]).to_ascii_lowercase());
         }
         let spec = lookup_whole(&name).unwrap_or_else(|| panic!("no command {name}"));
+        call.looks.prepare(spec, true);
         if spec.accepts(arguments.len()) {
             execute::run(spec.id, &mut call);
         } else {
             call.reply.error(&wrong_arity(spec));
         }
         self.count = effects.count();
+        self.notices = effects.notices.take().1;
         for (position, bytes) in effects.iter() {
             let bytes = bytes.into_bytes();
             let mut input = &bytes[..];
