@@ -23,6 +23,7 @@ use crate::cluster::{Cluster, peer_address};
 use crate::command::topology::TopologyCache;
 use crate::config::Config;
 use crate::config::live::Live;
+use crate::dispatch::track;
 use crate::env::random::random;
 use crate::env::{Clock, Tick};
 use crate::executor::{Executor, worker_number};
@@ -380,6 +381,11 @@ impl Node {
             }
         }
         self.view.store(Arc::clone(view));
+        if self.clients.tracker.has_clients()
+            && (0..self.store.len() as u16).any(|id| view.row(id).primary != old.row(id).primary)
+        {
+            track::doubt(self);
+        }
         self.clients.hub.leave_moved(view, self.id, &self.live.pubsub_limits(), self.clock.now());
         let shown = view.map.nodes.get(&self.id).filter(|record| record.is_up());
         // Only a run whose roles the partitions have: a newer one waits for a map that knows it.

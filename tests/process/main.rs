@@ -21,6 +21,7 @@ mod promises;
 mod pubsub;
 mod reform;
 mod rolling;
+mod tracking;
 mod transactions;
 
 use std::time::Instant;

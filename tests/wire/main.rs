@@ -10,4 +10,5 @@ mod pubsub;
 mod replies;
 mod resp3;
 mod session;
+mod tracking;
 mod transactions;

@@ -42,6 +42,8 @@ pub struct InfoSnapshot {
     pub blocked_clients: usize,
     /// Channels, patterns and shard channels that somebody listens to.
     pub topics: [usize; 3],
+    /// Clients that keep what they read, keys that they may have, prefixes that they want to be told of.
+    pub tracking: [usize; 3],
     /// Most clients.
     pub maxclients: usize,
     /// Bytes of keys and values, as the store counts them.
@@ -172,7 +174,7 @@ fn clients(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("cluster_connections", 0);
     fields.put("maxclients", it.maxclients);
     fields.put("blocked_clients", it.blocked_clients);
-    fields.put("tracking_clients", 0);
+    fields.put("tracking_clients", it.tracking[0]);
     fields.put("clients_in_timeout_table", 0);
 }
 
@@ -241,6 +243,9 @@ fn stats(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("pubsub_channels", it.topics[0]);
     fields.put("pubsub_patterns", it.topics[1]);
     fields.put("pubsubshard_channels", it.topics[2]);
+    fields.put("tracking_total_keys", it.tracking[1]);
+    fields.put("tracking_total_items", it.tracking[1]);
+    fields.put("tracking_total_prefixes", it.tracking[2]);
     fields.put("latest_fork_usec", 0);
     fields.put("total_forks", 0);
     fields.put("unexpected_error_replies", 0);
@@ -345,6 +350,7 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         clients: 1,
         blocked_clients: 0,
         topics: [3, 2, 1],
+        tracking: [1, 5, 0],
         maxclients: 10_000,
         data_bytes: 1_559_344,
         data_peak_bytes: 1_559_344,

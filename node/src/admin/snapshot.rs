@@ -101,6 +101,7 @@ pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
         totals: node.stats.totals(),
         clients: node.clients.len(),
         blocked_clients: node.clients.blocked(),
+        tracking: node.clients.tracker.figures(),
         topics: Topic::ALL.map(|topic| node.clients.hub.len(topic)),
         maxclients: node.live.maxclients(),
         data_bytes,

@@ -1,7 +1,7 @@
 //! `CLIENT`: a connection looks at itself and at the others.
 //!
 //! For: parsing and answering; the state is in `net::session` and `net::clients`.
-//! Not here: `HELLO`, `AUTH` and kin (`connection`), tracking (not offered yet, and said so).
+//! Not here: `HELLO`, `AUTH` and kin (`connection`), `CLIENT TRACKING` and kin (`tracking`).
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ pub fn client(
     let count = args.len();
     let arity = match name.as_str() {
         "" => return wrong_arity("client", reply),
-        "id" | "info" | "getname" | "unpause" | "help" | "getredir" | "trackinginfo" => count == 2,
-        "setname" | "reply" | "no-evict" | "no-touch" | "caching" => count == 3,
+        "id" | "info" | "getname" | "unpause" | "help" => count == 2,
+        "setname" | "reply" | "no-evict" | "no-touch" => count == 3,
         "setinfo" => count == 4,
-        "kill" | "pause" | "unblock" | "tracking" => count >= 3,
+        "kill" | "pause" | "unblock" => count >= 3,
         _ => true,
     };
     if !arity {
@@ -63,13 +63,6 @@ pub fn client(
             session.no_touch = on;
             me.set_flag(Flag::NoTouch, on);
         }),
-        "tracking" if lower(&args[2]) == "off" => reply.ok(),
-        "tracking" => reply.error("ERR CLIENT TRACKING is not supported by this version of Korum"),
-        "caching" => reply.error(
-            "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled",
-        ),
-        "getredir" => reply.integer(-1),
-        "trackinginfo" => tracking_info(reply),
         "help" => subcommand::help("CLIENT", HELP, reply),
         _ => subcommand::unknown("CLIENT", args, reply),
     }
@@ -247,17 +240,6 @@ fn switch(args: Args<'_>, reply: &mut ReplyWriter<'_>, set: impl FnOnce(bool)) {
         _ => return reply.error(SYNTAX),
     }
     reply.ok();
-}
-
-fn tracking_info(reply: &mut ReplyWriter<'_>) {
-    reply.map(3);
-    reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
-    reply.bulk(b"redirect");
-    reply.integer(-1);
-    reply.bulk(b"prefixes");
-    reply.array(0);
 }
 
 const HELP: &[&str] = &[

@@ -36,6 +36,7 @@ pub mod pubsub;
 pub mod server;
 pub mod subcommand;
 pub mod topology;
+pub mod tracking;
 
 #[cfg(test)]
 mod events_tests;

@@ -46,6 +46,7 @@ struct Hot {
     output_bytes: AtomicU64,
     pubsub: [AtomicU64; 3],
     notify: AtomicU64,
+    tracked_keys: AtomicU64,
     slower_than_us: AtomicU64,
 }
 
@@ -175,6 +176,11 @@ impl Live {
         Classes::from_bits(self.hot.notify.load(Relaxed) as u16)
     }
 
+    /// Most keys that clients may have read and kept, of those that are remembered; 0 sets no limit.
+    pub fn tracking_table_max_keys(&self) -> usize {
+        self.hot.tracked_keys.load(Relaxed) as usize
+    }
+
     /// Commands that take longer, in microseconds, are logged as slow; `None` turns that off.
     pub fn slowlog_slower_than_us(&self) -> Option<u64> {
         Some(self.hot.slower_than_us.load(Relaxed)).filter(|&us| us != u64::MAX)
@@ -194,6 +200,7 @@ impl Hot {
         self.policy.store(policy.unwrap_or(POLICIES.len() - 1) as u64, Relaxed);
         let output = texts["client-output-buffer-limit"].split(' ').nth(1).and_then(|hard| hard.parse().ok());
         self.output_bytes.store(output.unwrap_or(0), Relaxed);
+        self.tracked_keys.store(number("tracking-table-max-keys"), Relaxed);
         let events = Classes::parse(&texts["notify-keyspace-events"]);
         self.notify.store(u64::from(events.bits()), Relaxed);
         let classes = texts["client-output-buffer-limit"].split(' ');

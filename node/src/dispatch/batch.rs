@@ -23,7 +23,7 @@ use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
-use super::{execute, split};
+use super::{execute, split, track};
 use crate::admin::stats::Counter;
 use crate::command::{Call, Looks};
 use crate::env::random::Random;
@@ -424,6 +424,7 @@ impl Batch {
         };
         self.effects.clear();
         self.effects.set_recording(primary.is_followed());
+        self.effects.notices.track(node.clients.tracker.is_wanted());
         self.looks.prepare(spec, caller.marks_access);
         let out = match into {
             Into::Out => &mut self.out,
@@ -449,6 +450,7 @@ impl Batch {
         }
         // Under the lock, so that what happens to a key is told in its order.
         publish::announce(node, &mut self.effects);
+        track::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
         if caller.is_strong {

@@ -12,15 +12,15 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, publish, transaction};
+use super::{everywhere, publish, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, key, memory, pubsub, subcommand};
+use crate::command::{client, connection, key, memory, pubsub, subcommand, tracking};
 use crate::net::clients::{Client, Flag};
-use crate::net::session::Session;
+use crate::net::session::{PortKind, Session};
 use crate::node::Node;
 use crate::store::HashPosition;
 
@@ -54,6 +54,9 @@ pub fn run(
     if let CommandId::Hello | CommandId::Reset = spec.id {
         if spec.id == CommandId::Reset {
             node.clients.hub.leave(asker.client);
+            if node.clients.tracker.end(asker.client) {
+                track::ask(node, tracking::Outcome::End);
+            }
         }
         // What has come before stands before the reply, in the protocol that may end here.
         batch.take_messages(asker);
@@ -110,13 +113,28 @@ fn answer_container(
     match container {
         "client" => {
             asker.client.touch(node.clock().now(), spec.full_name);
+            if let CommandId::ClientTracking
+            | CommandId::ClientCaching
+            | CommandId::ClientTrackinginfo
+            | CommandId::ClientGetredir = spec.id
+            {
+                let left = tracking::client(spec.id, args, asker.session, asker.client, &node.clients, reply);
+                return track::ask(node, left);
+            }
             client::client(args, asker.session, asker.client, &node.clients, node.clock().now(), reply);
         }
         "config" => match server::config(args, &node.live, asker.session.port, reply) {
             ConfigOutcome::ResetStats => node.stats.reset(),
-            // Idle connections measure their time anew.
-            ConfigOutcome::Changed(names) if names.contains(&"timeout") => node.clients.wake_all(),
-            ConfigOutcome::Done | ConfigOutcome::Changed(_) => {}
+            ConfigOutcome::Changed(names) => {
+                if names.contains(&"timeout") {
+                    // Idle connections measure their time anew.
+                    node.clients.wake_all();
+                }
+                if names.contains(&publish::EVENTS) && asker.session.port == PortKind::Client {
+                    publish::tell_events(node, None);
+                }
+            }
+            ConfigOutcome::Done => {}
         },
         "slowlog" => server::slowlog(args, reply),
         "latency" => server::latency(args, reply),

@@ -22,6 +22,7 @@ pub mod slices;
 pub mod everywhere;
 pub mod transaction;
 pub mod publish;
+pub mod track;
 mod finish;
 mod wait;
 mod assemble;

@@ -95,7 +95,9 @@ pub(super) fn run(
             let mut confirmations = BytesMut::new();
             let reply = &mut ReplyWriter::new(&mut confirmations, caller.version);
             pubsub::unsubscribe(*args, topic, hub, asker.client, reply);
-            batch.take_messages(asker);
+            if !asker.session.is_executing {
+                batch.take_messages(asker);
+            }
             batch.out.extend_from_slice(&confirmations);
         }
         None => match spec.id {
@@ -264,14 +266,42 @@ fn announce_all(node: &Node, effects: &mut Effects) {
     node.forwards().tell_all(&requests);
 }
 
+/// The setting of which events are told.
+pub const EVENTS: &str = "notify-keyspace-events";
+
+/// Tells all other nodes, or one, which events are told: they tell those of the keys that they serve.
+pub fn tell_events(node: &Node, peer: Option<NodeId>) {
+    let value = node.live.text(EVENTS);
+    let mut request = Rope::new();
+    encode_header(b'*', 3, request.copied_mut());
+    for word in [&b"EVENTS"[..], b"are", value.as_bytes()] {
+        encode_header(b'$', word.len(), request.copied_mut());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    match peer {
+        None => node.forwards().tell_all(&request),
+        // A node that has started anew knows nothing of it; one that was told otherwise knows better.
+        Some(peer) if !value.is_empty() => node.forwards().tell(peer, &request),
+        Some(_) => {}
+    }
+}
+
 /// Does what another node has told, which nobody answers. False if it means nothing.
 pub fn take_told(node: &Node, args: &Args<'_>, source: &Source) -> bool {
-    let is_known = args.len() == 3 && args[0].eq_ignore_ascii_case(b"publish");
-    if is_known {
-        let (channel, payload) = (source.keep(&args[1]), source.keep(&args[2]));
-        deliver(node, &Message { is_shard: false, channel, payload });
+    match (&args[0], args.len()) {
+        (b"PUBLISH", 3) => {
+            let (channel, payload) = (source.keep(&args[1]), source.keep(&args[2]));
+            deliver(node, &Message { is_shard: false, channel, payload });
+            true
+        }
+        // A value that this node refuses is none of another node's business.
+        (b"EVENTS", 3) => {
+            let _ = node.live.set(&[(EVENTS.as_bytes(), &args[2])]);
+            true
+        }
+        _ => false,
     }
-    is_known
 }
 
 /// The requests of as many messages as fit in a frame, at least one; how many.

@@ -36,12 +36,21 @@ pub enum Flag {
     NoEvict = 16,
     /// Its reads do not count as uses.
     NoTouch = 32,
+    /// It keeps what it reads, and is told of changes.
+    Tracking = 64,
+    /// The client that was to get its messages is gone.
+    TrackingBroken = 128,
+    /// It is told of all keys with its prefixes.
+    TrackingAll = 256,
 }
 
-const FLAG_LETTERS: [(Flag, char); 6] = [
+const FLAG_LETTERS: [(Flag, char); 9] = [
     (Flag::Subscribed, 'P'),
     (Flag::Transaction, 'x'),
     (Flag::Blocked, 'b'),
+    (Flag::Tracking, 't'),
+    (Flag::TrackingBroken, 'R'),
+    (Flag::TrackingAll, 'B'),
     (Flag::ReadOnly, 'r'),
     (Flag::NoEvict, 'e'),
     (Flag::NoTouch, 'T'),
@@ -76,6 +85,8 @@ pub struct Client {
     queued: AtomicI64,
     watched: AtomicU32,
     transaction_bytes: AtomicU64,
+    /// Who gets its messages about what it keeps: another client, 0 for itself, -1 if it keeps nothing.
+    redirect: AtomicI64,
     /// Subscriptions, by kind.
     subscriptions: [AtomicUsize; 3],
     /// What others have to say to it; there from the first of it on.
@@ -113,6 +124,7 @@ impl Client {
             queued: AtomicI64::new(-1),
             watched: AtomicU32::new(0),
             transaction_bytes: AtomicU64::new(0),
+            redirect: AtomicI64::new(-1),
             subscriptions: Default::default(),
             outbox: OnceLock::new(),
             unblock: AtomicU8::new(0),
@@ -179,6 +191,11 @@ impl Client {
     pub fn set_subscriptions(&self, counts: Counts) {
         self.subscriptions.iter().zip(counts.0).for_each(|(to, count)| to.store(count, Relaxed));
         self.set_flag(Flag::Subscribed, counts.total() > 0);
+    }
+
+    /// Tells who gets its messages about what it keeps.
+    pub fn set_redirect(&self, redirect: i64) {
+        self.redirect.store(redirect, Relaxed);
     }
 
     /// What others have to say to it, if anybody ever had.
@@ -301,7 +318,7 @@ impl Client {
             "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub={channels} psub={patterns} ssub={shard} \
              multi={multi} watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} \
              oll={messages} omem={} \
-             tot-mem={} events=r cmd={} user=default redir=-1 resp={} lib-name={} lib-ver={}",
+             tot-mem={} events=r cmd={} user=default redir={} resp={} lib-name={} lib-ver={}",
             self.id,
             self.address,
             self.local,
@@ -311,6 +328,7 @@ impl Client {
             output + waiting,
             size_of::<Self>() as u64 + query + output + transaction + waiting,
             if labels.command.is_empty() { "NULL" } else { labels.command },
+            self.redirect.load(Relaxed),
             self.resp.load(Relaxed),
             labels.library,
             labels.library_version,

@@ -15,6 +15,7 @@ pub use super::client::{Client, Flag, Unblock, is_valid_name};
 use super::outbox::Limits;
 use super::pubsub::Hub;
 use super::session::PortKind;
+use super::tracking::Tracker;
 use crate::env::{Clock, Tick};
 
 /// Text of the refusal when there are too many clients.
@@ -79,6 +80,8 @@ pub struct Registry {
     unpaused: Notify,
     /// What they listen to.
     pub hub: Hub,
+    /// What they keep.
+    pub tracker: Tracker,
 }
 
 /// A place in the registry; dropping it gives the place back.
@@ -92,6 +95,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.registry.clients().remove(&self.client.id);
         self.registry.hub.leave(&self.client);
+        self.registry.tracker.end(&self.client);
     }
 }
 

@@ -27,7 +27,7 @@ use crate::command::pubsub;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::slices;
 use crate::dispatch::transaction::{self, apart};
-use crate::dispatch::{Batch, Caller, admit, alone};
+use crate::dispatch::{Batch, Caller, admit, alone, track};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
 use crate::executor::worker_number;
@@ -238,6 +238,9 @@ impl Connection {
         args: &Args<'_>,
         caller: Caller,
     ) {
+        if self.session.tracking.is_some() {
+            track::before(&self.node, spec, args, caller, &mut self.session, &self.place.client);
+        }
         self.batch.open(request, caller);
         let mut asker = Asker { session: &mut self.session, client: &self.place.client };
         keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);

@@ -31,6 +31,7 @@ use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use super::peer::{Backoff, Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use crate::dispatch::{publish, track};
 use crate::env::random::random;
 use crate::node::Node;
 
@@ -120,6 +121,8 @@ pub struct Channel {
 struct State {
     /// Bodies that are not yet taken by the writer.
     unsent: VecDeque<(u64, Rope)>,
+    /// Some of what was told found no room.
+    has_lost: bool,
     /// Requests that nobody answers, in bodies of frames that are not cut.
     told: VecDeque<Rope>,
     unsent_bytes: usize,
@@ -156,7 +159,10 @@ impl Channel {
     /// The next body of what nobody answers.
     fn take_told(&self) -> Option<Rope> {
         let mut state = self.state();
-        let body = state.told.pop_front()?;
+        let Some(body) = state.told.pop_front() else {
+            // Whatever was lost, caches are told to trust nothing.
+            return std::mem::take(&mut state.has_lost).then(track::everything);
+        };
         state.unsent_bytes -= body.len();
         Some(body)
     }
@@ -164,7 +170,11 @@ impl Channel {
     fn tell(&self, requests: &Rope) {
         let mut state = self.state();
         let waiting = state.unsent_bytes + state.large_bytes;
-        if state.is_closed || waiting + requests.len() > OUTBOX_BYTES_MAX {
+        if state.is_closed {
+            return;
+        }
+        if waiting + requests.len() > OUTBOX_BYTES_MAX {
+            state.has_lost = true;
             return;
         }
         state.unsent_bytes += requests.len();
@@ -231,6 +241,14 @@ impl Forwards {
         channels.values().for_each(|channel| channel.tell(requests));
     }
 
+    /// The same for one peer.
+    pub fn tell(&self, peer: NodeId, requests: &Rope) {
+        let channels = self.by_peer.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(channel) = channels.get(&peer) {
+            channel.tell(requests);
+        }
+    }
+
     fn open(&self, peer: NodeId) -> Arc<Channel> {
         let channel = Arc::new(Channel::new());
         self.by_peer.write().unwrap_or_else(PoisonError::into_inner).insert(peer, Arc::clone(&channel));
@@ -258,6 +276,8 @@ pub async fn keep_forward(node: Arc<Node>, peer: NodeId, incarnation: Incarnatio
             {
                 opened = Some(node.clock().now());
                 let channel = node.forwards().open(peer);
+                publish::tell_events(&node, Some(peer));
+                track::greet(&node, peer);
                 node.notify_changed();
                 tokio::select! {
                     result = write_requests(&node, &channel, &mut writer) => drop(result),

@@ -11,5 +11,6 @@ pub mod clients;
 pub mod client;
 pub mod outbox;
 pub mod pubsub;
+pub mod tracking;
 pub mod forward;
 pub mod peer;

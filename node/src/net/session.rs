@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use korum_protocol::map::PartitionId;
 use korum_protocol::resp::ProtocolVersion;
 
+use crate::command::tracking;
 use crate::config::Consistency;
 use crate::dispatch::transaction::Transaction;
 use crate::dispatch::{Caller, Port};
@@ -60,6 +61,10 @@ pub struct Session {
     pub written: BTreeSet<PartitionId>,
     /// What it has queued since `MULTI`, and what it watches.
     pub transaction: Transaction,
+    /// `EXEC` runs: its reply is not finished.
+    pub is_executing: bool,
+    /// It keeps what it reads, and is told of changes.
+    pub tracking: Option<tracking::Options>,
     /// Close it once what was written so far is sent.
     pub closing: bool,
 }
@@ -80,6 +85,8 @@ impl Session {
             consistency: None,
             written: BTreeSet::new(),
             transaction: Transaction::default(),
+            is_executing: false,
+            tracking: None,
             closing: false,
         }
     }

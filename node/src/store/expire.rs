@@ -11,7 +11,7 @@ use korum_protocol::map::PartitionId;
 use super::Garbage;
 use super::partition::{Partition, Role};
 use crate::admin::stats::Counter;
-use crate::dispatch::publish;
+use crate::dispatch::{publish, track};
 use crate::executor::worker_number;
 use crate::node::Node;
 use crate::replication::effect::Effects;
@@ -63,11 +63,13 @@ fn sweep(node: &Node, id: PartitionId, effects: &mut Effects) -> usize {
     effects.clear();
     effects.set_recording(primary.is_followed());
     effects.notices.want(node.live.notify_classes());
+    effects.notices.track(node.clients.tracker.is_wanted());
     let removed = keyspace.sweep(now_ms, KEYS_AT_ONCE, effects);
     if effects.count() > 0 {
         primary.replicate(id, history, effects);
     }
     publish::announce(node, effects);
+    track::announce(node, effects);
     drop(guard);
     let garbage: Garbage = effects.take_garbage();
     node.discard(garbage);

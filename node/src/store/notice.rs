@@ -1,6 +1,7 @@
 //! Keyspace events: what commands tell of keys, for those who listen.
 //!
-//! For: the classes of events, as `notify-keyspace-events` names them, and the events of one command, collected.
+//! For: the classes of events, as `notify-keyspace-events` names them, and the events of one command, collected; and
+//! which keys it changes, for clients that keep what they read.
 //! Not here: handing them to those who listen (`dispatch::publish`).
 
 use bytes::Bytes;
@@ -87,6 +88,10 @@ pub struct Notice {
 pub struct Notices {
     wanted: Classes,
     list: Vec<Notice>,
+    /// Somebody wants to know which keys change.
+    is_tracked: bool,
+    touched: Vec<Bytes>,
+    is_all_touched: bool,
 }
 
 impl Notices {
@@ -123,9 +128,43 @@ impl Notices {
         (self.wanted, std::mem::take(&mut self.list))
     }
 
+    /// Tells whether the keys that change from now on are wanted.
+    pub fn track(&mut self, is_tracked: bool) {
+        self.is_tracked = is_tracked;
+    }
+
+    /// A key changes; `None`: all keys do.
+    #[inline]
+    pub fn touch(&mut self, key: Option<&[u8]>) {
+        if self.is_tracked {
+            match key {
+                Some(key) if self.touched.last().is_none_or(|last| last != key) => {
+                    self.touched.push(Bytes::copy_from_slice(key));
+                }
+                Some(_) => {}
+                None => self.is_all_touched = true,
+            }
+        }
+    }
+
+    /// Keys have changed, and somebody wants to know.
+    #[must_use]
+    #[inline]
+    pub fn has_touched(&self) -> bool {
+        !self.touched.is_empty() || self.is_all_touched
+    }
+
+    /// Takes the keys that have changed, and whether all have.
+    #[must_use]
+    pub fn take_touched(&mut self) -> (Vec<Bytes>, bool) {
+        (std::mem::take(&mut self.touched), std::mem::take(&mut self.is_all_touched))
+    }
+
     /// Forgets what was collected.
     pub fn clear(&mut self) {
         self.list.clear();
+        self.touched.clear();
+        self.is_all_touched = false;
     }
 }
 
@@ -157,6 +196,15 @@ mod tests {
         notices.want(Classes::parse("E$"));
         notices.add(Classes::STRING, "set", b"a");
         notices.add(Classes::GENERIC, "del", b"a");
+        notices.touch(Some(b"a"));
+        assert!(!notices.has_touched());
+        notices.track(true);
+        for key in [b"a", b"a", b"b"] {
+            notices.touch(Some(key));
+        }
+        assert_eq!(notices.take_touched(), (vec![Bytes::from_static(b"a"), Bytes::from_static(b"b")], false));
+        notices.touch(None);
+        assert!(notices.has_touched() && notices.take_touched().1 && !notices.has_touched());
         let (classes, list) = notices.take();
         assert_eq!(list, [Notice { event: "set", key: Bytes::from_static(b"a") }]);
         assert!(classes.contains(Classes::KEYEVENT) && notices.is_empty());

@@ -198,7 +198,11 @@ async fn run_here(
     let view = node.view();
     match partition.filter(|_| command.flushes()) {
         Some(partition) => everywhere::flush_others(&mut batch, node, &view, &args, caller, partition),
-        None => keyless::run(&mut batch, node, &view, command.spec, &args, caller, asker),
+        None => {
+            asker.session.is_executing = true;
+            keyless::run(&mut batch, node, &view, command.spec, &args, caller, asker);
+            asker.session.is_executing = false;
+        }
     }
     reply_of(node, &mut batch, &request, asker).await.copy_to(out);
 }

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use korum_protocol::id::NodeId;
 use korum_protocol::peer::piece::{PIECE_BYTES, STREAMS_MAX};
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 
 use super::super::peer::{Cutter, FrameWriter, PeerConnection, PeerError};
 use super::{GOODBYE, REPLIES, TOLD, encode_answers, write_or_add, write_piece};
-use crate::dispatch::{Batch, Caller, publish};
+use crate::dispatch::{Batch, Caller, publish, track};
 use crate::env::random::random;
 use crate::node::Node;
 use crate::store::{Garbage, Source};
@@ -28,6 +29,8 @@ const REPLIES_BYTES_MAX: usize = 16 << 20;
 pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
     let PeerConnection { mut reader, mut writer, peer } = connection;
     let served = Arc::clone(&node);
+    let number = node.clients.tracker.next_connection();
+    track::greet(&node, peer.node);
     let (replies, outgoing) = tokio::sync::mpsc::channel::<Rope>(WAITING_MAX);
     let permits = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
     let mut departure = node.departure.subscribe();
@@ -42,7 +45,7 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
             };
             let Some(frame) = frame else { break };
             if frame.kind == TOLD {
-                run_told(&node, &frame.body)?;
+                run_told(&node, peer.node, number, &frame.body)?;
                 continue;
             }
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
@@ -81,6 +84,7 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
         },
         result = &mut write => result,
     };
+    track::lost(&served, peer.node, number);
     if let Err(reason) = result {
         tracing::info!(peer = ?peer.node, %reason, "forward connection ended");
     }
@@ -112,7 +116,7 @@ async fn write_replies(
 }
 
 /// Does what one frame tells.
-fn run_told(node: &Node, body: &Bytes) -> Result<(), String> {
+fn run_told(node: &Node, peer: NodeId, number: u64, body: &Bytes) -> Result<(), String> {
     let source = if body.len() > PIECE_BYTES { Source::of(body.clone()) } else { Source::none() };
     let mut parser = RequestParser::new(RequestLimits::unlimited());
     let mut start = 0;
@@ -120,7 +124,8 @@ fn run_told(node: &Node, body: &Bytes) -> Result<(), String> {
         let Ok(Parsed::Request { consumed }) = parser.parse(&body[start..]) else {
             return Err("malformed requests".into());
         };
-        if !publish::take_told(node, &parser.args(&body[start..start + consumed]), &source) {
+        let args = parser.args(&body[start..start + consumed]);
+        if !publish::take_told(node, &args, &source) && !track::take_told(node, peer, number, &args) {
             return Err("a request that cannot be told".into());
         }
         start += consumed;

@@ -104,6 +104,7 @@ impl Effects {
     /// Notes any effect on `position`.
     pub fn push(&mut self, position: Option<HashPosition>, effect: &Effect<'_>) {
         debug_assert!(!self.read_only, "a command that reads has written");
+        self.notices.touch(effect.key());
         if self.recording {
             effect.encode(self.rope.copied_mut());
         }
@@ -118,6 +119,7 @@ impl Effects {
     /// As [`Self::push`], for what holds on to a long string.
     fn push_held(&mut self, place: Place<'_>, encode: impl FnOnce(&mut Rope)) {
         debug_assert!(!self.read_only, "a command that reads has written");
+        self.notices.touch(Some(place.key));
         if self.recording {
             encode(&mut self.rope);
         }
