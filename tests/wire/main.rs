@@ -12,3 +12,4 @@ mod resp3;
 mod session;
 mod tracking;
 mod transactions;
+mod watching;

@@ -54,6 +54,7 @@ pub fn run(
     if let CommandId::Hello | CommandId::Reset = spec.id {
         if spec.id == CommandId::Reset {
             node.clients.hub.leave(asker.client);
+            node.clients.monitors.leave(asker.client);
             if node.clients.tracker.end(asker.client) {
                 track::ask(node, tracking::Outcome::End);
             }
@@ -92,6 +93,10 @@ fn answer(
         CommandId::Time => server::time(args, node.clock().wall_us(), reply),
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
         CommandId::Debug => server::debug(reply),
+        CommandId::Monitor => {
+            node.clients.monitors.enter(me);
+            reply.ok();
+        }
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
         CommandId::KorumConsistency => {
             connection::consistency(args, session, node.config().cluster.consistency, reply);
@@ -136,8 +141,8 @@ fn answer_container(
             }
             ConfigOutcome::Done => {}
         },
-        "slowlog" => server::slowlog(args, reply),
-        "latency" => server::latency(args, reply),
+        "slowlog" => server::slowlog(args, &node.slowlog, reply),
+        "latency" => server::latency(args, &node.latency, reply),
         "pubsub" => pubsub::pubsub(spec, args, &node.clients.hub, reply),
         "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
         "cluster" => replied(ask_cluster(node, view, args, reply), reply),
