@@ -12,6 +12,7 @@ pub mod dispatch;
 pub mod command;
 pub mod store;
 pub mod replication;
+pub mod script;
 pub mod cluster;
 pub mod rebalance;
 pub mod admin;

@@ -24,6 +24,7 @@ use crate::cluster::{Cluster, peer_address};
 use crate::command::topology::TopologyCache;
 use crate::config::Config;
 use crate::config::live::Live;
+use crate::dispatch::blocking::park::Gauge;
 use crate::dispatch::track;
 use crate::env::random::random;
 use crate::env::{Clock, Tick};
@@ -37,6 +38,7 @@ use crate::replication::message::Compared;
 use crate::replication::primary::{CHUNK_BYTES, Piece, Sent};
 use crate::replication::session::{self, Sources};
 use crate::replication::transition::{Me, transition};
+use crate::script::Scripts;
 use crate::store::{Garbage, Janitor, Partition, Store};
 
 /// A running node.
@@ -66,6 +68,8 @@ pub struct Node {
     pub topology: TopologyCache,
     /// All client connections.
     pub clients: Arc<Registry>,
+    /// How many commands wait here for something to come.
+    pub parked: Arc<Gauge>,
     /// Parameters that `CONFIG SET` may change.
     pub live: Live,
     /// What is counted.
@@ -76,6 +80,8 @@ pub struct Node {
     pub latency: Latency,
     /// Asks the process to end.
     pub shutdown: watch::Sender<bool>,
+    /// What it knows of scripts.
+    pub scripts: Arc<Scripts>,
     /// True when others serve what this node served: connections on which peers forward end in good order.
     pub departure: watch::Sender<bool>,
 }
@@ -120,6 +126,7 @@ impl Node {
             changed: Notify::new(),
             keepers: Mutex::default(),
             clients: Arc::default(),
+            parked: Arc::default(),
             live,
             slowlog: SlowLog::default(),
             latency: Latency::default(),
@@ -127,6 +134,7 @@ impl Node {
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
             run_id: random().next_u64(),
             shutdown: watch::channel(false).0,
+            scripts: Arc::default(),
             departure: watch::channel(false).0,
             config,
             clock,
@@ -245,9 +253,14 @@ impl Node {
     }
 
     /// From now on commands with keys are not executed here: they wait for whoever serves next. What was executed
-    /// is still answered.
+    /// is still answered. Those that wait for something to come are handed back.
     pub fn stop_executing(&self) {
         self.is_leaving.store(true, Release);
+        self.store.for_each(|_, partition| {
+            if let Some(primary) = partition.as_primary_mut() {
+                primary.waiting.clear();
+            }
+        });
     }
 
     /// Commands with keys are not executed any more.

@@ -367,6 +367,10 @@ fn a_formation_gives_a_cluster_another_name_and_leaves_its_id() {
     let named = apply(&view, &set(Some("00000000000000ff")));
     assert_eq!((named.map.formation().0, named.map.cluster_id), (255, view.map.cluster_id));
     assert_eq!(named.map.membership_epoch, view.map.membership_epoch, "moves go on");
+    // Maps that only the lost nodes knew are older than all that the survivors agree on.
+    assert_eq!(named.map.epoch.0, view.map.epoch.0 + 1_000_000);
+    let setting = MapChange::Set { name: "other".to_owned(), value: Some("1".to_owned()) };
+    assert_eq!(apply(&named, &setting).map.epoch, named.map.epoch.next());
     for wrong in [None, Some(""), Some("ff"), Some("0000000000000000"), Some("+000000000000001")] {
         assert!(matches!(named.apply(&set(wrong)), Err(Refusal::Forbidden(_))), "{wrong:?}");
     }

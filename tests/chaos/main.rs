@@ -35,10 +35,12 @@ fn main() -> ExitCode {
         for seed in options.seed..options.seed + options.runs {
             let outcome = run(fault, seed, options.nodes, &flags);
             println!(
-                "{} seed {seed}: gap {:?}, healing {:?}, {} acknowledged, {} unknown, whole after {:?}{}",
+                "{} seed {seed}: gap {:.1?} from {:.1?}, healing {:.1?} from {:.1?}, {} acknowledged, {} unknown, whole after {:?}{}",
                 fault.about().0,
                 outcome.gap,
+                outcome.gap_at,
                 outcome.gap_healing,
+                outcome.gap_healing_at,
                 outcome.acknowledged,
                 outcome.unknown,
                 outcome.healed,

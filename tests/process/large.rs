@@ -1,9 +1,11 @@
 //! Large values and commands with very many keys: they arrive whole, and nobody else waits for them.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use korum_protocol::placement::slot::slot_of;
 use korum_tests::harness::alone;
 use korum_tests::harness::cluster::Cluster;
 use korum_tests::harness::resp::{Connection, Reply};
@@ -17,6 +19,19 @@ const LONGEST_WAIT_MS: [u64; 2] = [300, 100];
 /// so half of the times may be worse.
 const ROUNDS: usize = 5;
 
+/// Small keys of each node.
+const SMALL_KEYS: usize = 997;
+/// Partitions of a cluster, unless it is told otherwise.
+const PARTITIONS: u32 = 4096;
+
+fn small(node: usize, number: usize) -> String {
+    format!("small:{node}:{number}")
+}
+
+fn partition(key: String) -> u32 {
+    u32::from(slot_of(key.as_bytes())) / (16384 / PARTITIONS)
+}
+
 /// When a small command began and how long it took.
 type Wait = (Instant, Duration);
 
@@ -27,7 +42,7 @@ fn small_commands(mut client: Connection, node: usize, is_over: &AtomicBool) -> 
         if is_over.load(Ordering::Relaxed) {
             break;
         }
-        let key = format!("small:{node}:{}", number % 997);
+        let key = small(node, number % SMALL_KEYS);
         let began = Instant::now();
         assert!(client.call(&format!("SET {key} {number}")).expect("SET").is_ok());
         assert_eq!(client.call(&format!("GET {key}")).expect("GET").text(), number.to_string());
@@ -48,8 +63,12 @@ fn nobody_waits_for_a_large_value_of_another_partition() {
     let _alone = alone();
     let cluster = Cluster::start(3);
     let value: Vec<u8> = (0..size(160, 500) << 20).map(|at| (at % 251) as u8).collect();
-    // It is forwarded, and replicated to the third node or back to the first.
-    let key = (0..).map(|number| format!("large:{number}")).find(|key| cluster.primary_of(key) == 1);
+    // It is forwarded, and replicated to the third node or back to the first. What shares its partition does wait for it.
+    let small: HashSet<u32> =
+        (0..3).flat_map(|node| (0..SMALL_KEYS).map(move |n| small(node, n))).map(partition).collect();
+    let key = (0..)
+        .map(|number| format!("large:{number}"))
+        .find(|key| cluster.primary_of(key) == 1 && !small.contains(&partition(key.clone())));
     let key = key.expect("every node is primary of some keys");
     let is_over = AtomicBool::new(false);
     let (mut busy, mut quiet) = (Vec::new(), Vec::new());

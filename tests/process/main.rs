@@ -4,6 +4,7 @@
 //! Not here: bytes of one node (`wire/`).
 //! Sizes fit a machine with two cores; `KORUM_TEST_FULL=1` takes those of the specification.
 
+mod blocking;
 mod chaos;
 mod client;
 mod copies;
@@ -21,6 +22,7 @@ mod promises;
 mod pubsub;
 mod reform;
 mod rolling;
+mod scripts;
 mod tracking;
 mod transactions;
 

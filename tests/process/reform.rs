@@ -1,5 +1,6 @@
 //! A majority of the voters is lost for ever, and an operator makes a cluster of those who are left.
 
+use std::thread;
 use std::time::Duration;
 
 use korum_tests::harness::cluster::{Cluster, PATIENCE};
@@ -37,24 +38,36 @@ fn a_lost_quorum_is_re_formed_by_one_command_and_the_lost_nodes_stay_outside() {
         Err(_) => Ok(()),
         Ok(_) => Err("it serves".into()),
     });
-    // One of the survivors may know more than the other: then that one is to be asked.
-    let mut replies = Vec::new();
+    // Two operators ask at once, each at a survivor: they must not make two clusters. One of the survivors may know more
+    // than the other, too: then that one is to be asked.
+    let ask = |survivor: usize| {
+        let mut connection = cluster.client(survivor);
+        connection.patience(LIMIT).expect("a timeout");
+        connection.call(COMMAND).expect("a reply")
+    };
+    let (mut rounds, mut refusals) = (0, Vec::new());
     let told = wait::until("the quorum is re-formed", LIMIT, || {
-        for survivor in [3, 4] {
-            let mut connection = cluster.client(survivor);
-            connection.patience(LIMIT).map_err(|error| error.to_string())?;
-            let reply = connection.call(COMMAND).map_err(|error| error.to_string())?;
-            if reply.error().is_none() {
-                return Ok(reply.text());
-            }
-            replies.push(format!("{reply:?}"));
+        rounds += 1;
+        let replies = thread::scope(|scope| {
+            let other = scope.spawn(|| ask(3 + rounds % 2));
+            // At the same moment first; then one of them has its turn.
+            thread::sleep(Duration::from_millis(3) * (rounds as u32 - 1));
+            [ask(4 - rounds % 2), other.join().expect("it is answered")]
+        });
+        let (refused, done): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.error().is_some());
+        refusals.extend(refused.into_iter().map(|reply| format!("{reply:?}")));
+        match &done[..] {
+            [] => Err(refusals.last().cloned().unwrap_or_default()),
+            [done] => Ok(done.text()),
+            both => panic!("re-formed twice: {both:?}"),
         }
-        Err(replies.last().cloned().unwrap_or_default())
     });
-    println!("after {} refusals: {told}", replies.len());
+    println!("after {rounds} rounds, refused: {refusals:?}: {told}");
 
     // Both serve; what one of them held is there, what none held is gone, and nothing else.
     cluster.wait_ready(PATIENCE);
+    let epoch = cluster.status(3).expect("it serves")["epoch"].as_u64().expect("a number");
+    assert!(epoch > 1_000_000, "maps of the lost nodes have epochs of their own, and this has {epoch}");
     for survivor in [3, 4] {
         let mut client = cluster.client(survivor);
         client.patience(LIMIT).expect("a timeout");
@@ -68,9 +81,12 @@ fn a_lost_quorum_is_re_formed_by_one_command_and_the_lost_nodes_stay_outside() {
         assert!(client.call(&format!("SET after:{survivor} 1")).expect("SET").is_ok());
     }
 
-    // A lost node that comes back with its directory is told so and ends; with an empty one it joins.
+    // Lost nodes that come back with their directories, two at once, are told so and end; with an empty one they join.
     cluster.launch_again(0, false);
-    assert!(!cluster.wait_ended(0, LIMIT), "it ends with an error");
+    cluster.launch_again(1, false);
+    for lost in [0, 1] {
+        assert!(!cluster.wait_ended(lost, LIMIT), "node {lost} ends with an error");
+    }
     cluster.launch_again(1, true);
     cluster.wait_answering(1);
     cluster.wait_ready(PATIENCE);

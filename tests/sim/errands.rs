@@ -1,4 +1,4 @@
-//! What an operator does meanwhile: drain, forget, change the number of copies.
+//! What an operator does meanwhile: drain, forget, change the number of copies, re-form a lost quorum.
 //!
 //! For: sending a command to some node until one has taken it.
 //! Not here: when (`faults`).
@@ -25,6 +25,7 @@ pub enum Errand {
     Drain { number: usize, id: String },
     Forget(String),
     Replication(u8),
+    Reform,
 }
 
 /// What is to be done, in order.
@@ -73,6 +74,9 @@ impl Errands {
             Errand::Replication(copies) => {
                 vec!["KORUM".to_owned(), "REPLICATION".into(), copies.to_string()]
             }
+            Errand::Reform => {
+                vec!["KORUM".to_owned(), "REFORM-QUORUM".into(), "THE-OTHERS-ARE-GONE-FOR-EVER".into()]
+            }
         };
         let seeds = run.seeds();
         let address = format!("{}:{CLIENT_PORT}", seeds[self.asked_so_far % seeds.len()]);
@@ -88,7 +92,9 @@ impl Errands {
     fn take_in(&mut self, run: &mut Run, answer: Result<String, String>) {
         let Some((_, errand)) = self.waiting.pop_front() else { return };
         let settled = |text: &str| {
-            ["leaving already", "Unknown node", "copies already"].iter().any(|done| text.contains(done))
+            // The last: it was done after the operator had given up waiting.
+            let settled = ["leaving already", "Unknown node", "copies already", "nothing to re-form"];
+            settled.iter().any(|done| text.contains(done))
         };
         let is_done = match &answer {
             Ok(_) => true,

@@ -18,6 +18,7 @@ mod history;
 mod invariants;
 mod known;
 mod library;
+mod reform;
 mod runner;
 mod scenario;
 mod stranger;

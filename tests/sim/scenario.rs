@@ -15,7 +15,7 @@ use crate::workload::{self, orders};
 use crate::world::host::Host;
 use crate::world::member::{self, CLIENT_PORT, CLUSTER_PORT, Member};
 use crate::world::{World, client_ip, node_ip};
-use crate::{chance, ending, library, stranger};
+use crate::{chance, ending, library, reform, stranger};
 
 /// Longest time for a cluster to form.
 const FORM_MS: u64 = 30_000;
@@ -46,6 +46,8 @@ pub struct Plan {
     /// Do more nodes break at once than the copies allow? Then partitions may be lost, and say so.
     pub is_wild: bool,
     pub drifts: bool,
+    /// Is a majority of the voters lost in the end, and the quorum re-formed?
+    pub re_forms: bool,
 }
 
 impl Plan {
@@ -66,6 +68,7 @@ impl Plan {
             faults_ms: chance.random_range(4_000..12_000),
             is_wild: chance.random_range(0..5) == 0,
             drifts: chance.random_range(0..2) == 0,
+            re_forms: chance.random_range(0..12) == 0,
         }
     }
 }
@@ -132,6 +135,10 @@ impl Run {
         self.heal(&mut faults)?;
         let healed_ms = (self.world.now_us - healing) / 1_000;
         tracing::info!(healed_ms, "healed");
+        if plan.re_forms {
+            reform::lose_majority(self, &mut faults)?;
+            self.heal(&mut faults)?;
+        }
         self.stop_clients()?;
         self.read_everything()?;
         // Keys run out and are removed everywhere; nothing else changes any more.
@@ -161,7 +168,7 @@ impl Run {
             .map_or(Ok(()), |text| Err(format!("nonsense: {text}")))
     }
 
-    fn until(
+    pub fn until(
         &mut self,
         limit_ms: u64,
         otherwise: &str,
@@ -183,16 +190,29 @@ impl Run {
     }
 
     fn heal(&mut self, faults: &mut Faults) -> Result<(), String> {
-        let end = self.world.now_us + HEAL_MS * 1_000;
+        self.tend_until(faults, HEAL_MS, "not healed", |world, faults| {
+            faults.is_idle().and_then(|()| ending::is_healthy(world))
+        })
+    }
+
+    /// The same, while faults are undone and errands done.
+    pub fn tend_until(
+        &mut self,
+        faults: &mut Faults,
+        limit_ms: u64,
+        otherwise: &str,
+        check: impl Fn(&World, &Faults) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let end = self.world.now_us + limit_ms * 1_000;
         loop {
             for _ in 0..20 {
                 faults.tend(self)?;
                 self.step()?;
             }
-            match faults.is_idle().and_then(|()| ending::is_healthy(&self.world)) {
+            match check(&self.world, faults) {
                 Ok(()) => return Ok(()),
                 Err(why) if self.world.now_us >= end => {
-                    return Err(format!("not healed within {HEAL_MS} ms: {why}"));
+                    return Err(format!("{otherwise} within {limit_ms} ms: {why}"));
                 }
                 Err(_) => {}
             }

@@ -9,6 +9,7 @@ mod protocol;
 mod pubsub;
 mod replies;
 mod resp3;
+mod scripts;
 mod session;
 mod tracking;
 mod transactions;

@@ -45,12 +45,21 @@ pub struct LogFile<M = File> {
     end: u64,
     /// Up to here there are records, then zeros: the file's length.
     room: u64,
+    /// Up to here it was synced.
+    #[cfg(feature = "sim")]
+    synced: u64,
 }
 
 impl<M: Medium> LogFile<M> {
     /// A file whose records end at `end`, with zeros from there to its length `room`.
     pub fn at(medium: M, end: u64, room: u64) -> Self {
-        Self { medium, end, room }
+        Self {
+            medium,
+            end,
+            room,
+            #[cfg(feature = "sim")]
+            synced: end,
+        }
     }
 
     /// The log that `bytes`, all that stands on the medium, say, and the file to go on with. What is not whole
@@ -61,7 +70,7 @@ impl<M: Medium> LogFile<M> {
         if let Some(cut) = &cut {
             write_zeros(&mut medium, end, end + cut.dropped as u64)?;
         }
-        let mut file = Self { medium, end, room };
+        let mut file = Self::at(medium, end, room);
         file.widen(end + ROOM_BYTES)?;
         file.sync()?;
         Ok((log, file, cut))
@@ -80,7 +89,19 @@ impl<M: Medium> LogFile<M> {
 
     /// Makes everything that was appended durable.
     pub fn sync(&mut self) -> io::Result<()> {
-        self.medium.sync()
+        self.medium.sync()?;
+        #[cfg(feature = "sim")]
+        if !super::simulated::disk().forgets {
+            self.synced = self.end;
+        }
+        Ok(())
+    }
+
+    /// The power is cut: of what was appended since the last sync only so much, thousandths, is there.
+    #[cfg(feature = "sim")]
+    pub fn lose_unsynced(&mut self, kept_permille: u16) -> io::Result<()> {
+        let kept = (self.end - self.synced) * u64::from(kept_permille) / 1000;
+        write_zeros(&mut self.medium, self.synced + kept, self.end)
     }
 
     /// Adds zeros if there are few; durable on return. For a moment at which nobody waits.

@@ -1,6 +1,6 @@
 //! What stands in a simulation's world in place of the system's disk and chance; built with feature `sim` only.
 //!
-//! For: slow disks, records that a power cut tears, election timeouts that follow from a seed; and the agreed maps,
+//! For: slow disks, power cuts that tear records and lose what was not synced, election timeouts that follow from a seed; and the agreed maps,
 //! for those who watch.
 //! Not here: when that happens (`tests/sim`).
 
@@ -14,7 +14,7 @@ use openraft::async_runtime::TokioOneShotSender;
 use openraft::{AsyncRuntime, OptionalSend, TokioInstant, TokioRuntime};
 
 thread_local! {
-    static DISK: Cell<Disk> = const { Cell::new(Disk { delay: Duration::ZERO, torn_permille: 0 }) };
+    static DISK: Cell<Disk> = const { Cell::new(Disk { delay: Duration::ZERO, torn_permille: 0, kept_permille: None, forgets: false }) };
 }
 
 /// A disk.
@@ -24,6 +24,11 @@ pub struct Disk {
     pub delay: Duration,
     /// When a node ends while a record is being written, so much of it has reached the disk, thousandths.
     pub torn_permille: u16,
+    /// When the machine loses power, so much of what was written and not synced has reached the disk, thousandths.
+    /// `None`: the process ends, and the system goes on to write.
+    pub kept_permille: Option<u16>,
+    /// It says that it has synced, and has not.
+    pub forgets: bool,
 }
 
 impl Disk {

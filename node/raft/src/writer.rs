@@ -110,7 +110,7 @@ fn begin(disk: Disk, queue: mpsc::Receiver<Job>, _files: in_turn::Thread) -> io:
 }
 
 /// Writes after the time that the simulated disk takes. A node that is killed before that has not written,
-/// or, when its disk says so, has written part of the first record.
+/// or, when its disk says so, has written part of the first record, and lost what was not synced.
 #[cfg(feature = "sim")]
 async fn run_simulated(disk: Disk, mut queue: mpsc::Receiver<Job>) {
     struct Unwritten(Disk, Vec<Job>);
@@ -120,6 +120,9 @@ async fn run_simulated(disk: Disk, mut queue: mpsc::Receiver<Job>) {
             if let Some(Job::Append { bytes, .. }) = self.1.first() {
                 let part = super::simulated::disk().torn(bytes.len());
                 let _ = self.0.log.append(&bytes[..part]);
+            }
+            if let Some(permille) = super::simulated::disk().kept_permille {
+                let _ = self.0.log.lose_unsynced(permille);
             }
         }
     }

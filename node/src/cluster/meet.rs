@@ -56,6 +56,10 @@ impl Turn {
         let is_taken = shared.meeting.swap(true, Ordering::AcqRel);
         (!is_taken).then(|| Self(Arc::clone(shared)))
     }
+
+    pub fn is_taken(shared: &Shared) -> bool {
+        shared.meeting.load(Ordering::Acquire)
+    }
 }
 
 impl Drop for Turn {

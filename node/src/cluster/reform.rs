@@ -13,6 +13,8 @@
 //! ```
 //! Rules: no step is taken while this node has a lease or a majority of the voters answers. Leases that the lost nodes
 //! may hold are waited for as after any election. What the lost nodes agreed and no survivor knows is lost.
+//! Two survivors never do this at a time, since both would stand in for the same voters: each has its own turn before it asks
+//! the others, and none that has its turn answers or follows another.
 //! A step that fails leaves a cluster without a quorum, of which some survivors may have taken the new name: ask again.
 
 use std::collections::BTreeSet;
@@ -39,6 +41,9 @@ const ASK: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(20);
 /// Pause before the next step is looked at.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why a node waits until another thing is over.
+const BUSY: &str = "is busy with CLUSTER MEET or a re-forming of its own";
 
 /// What became of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,7 +86,7 @@ impl Drop for StandIn<'_> {
 
 /// Re-forms the quorum from this node and those that answer it.
 pub(super) async fn reform(shared: Arc<Shared>) -> Result<Reformed, ReformError> {
-    let busy = || ReformError::Refused("this node is busy with CLUSTER MEET or another re-forming".into());
+    let busy = || ReformError::Refused(format!("this node {BUSY}"));
     let _turn = Turn::take(&shared).ok_or_else(busy)?;
     let view = shared.view().ok_or_else(|| ReformError::Refused("this node knows no map yet".into()))?;
     let Survey { survivors, lost } = survey(&shared, &view).await?;
@@ -156,6 +161,9 @@ async fn survey(shared: &Shared, view: &View) -> Result<Survey, ReformError> {
                 return refuse(format!("node {node} knows more than this one: ask there"));
             }
             Ok(ControlReply::ReformStanding { .. }) => survey.survivors.push((node, address)),
+            Ok(ControlReply::Refused(why)) => {
+                return refuse(format!("node {node} does not take part: {why}"));
+            }
             Ok(other) => return refuse(format!("node {node} answers what does not belong there: {other:?}")),
             Err(error) if error.is_unknown() => {
                 return refuse(format!(
@@ -227,6 +235,9 @@ async fn step(
 
 /// Another survivor asks how this node stands.
 pub(super) fn standing(shared: &Shared) -> ControlReply {
+    if Turn::is_taken(shared) {
+        return ControlReply::Refused(Refusal::Forbidden(BUSY.into()));
+    }
     let is_leased = shared.lease.is_valid(shared.clock.now());
     ControlReply::ReformStanding { last: shared.consensus.last_entry(), is_leased }
 }
@@ -234,6 +245,7 @@ pub(super) fn standing(shared: &Shared) -> ControlReply {
 /// Another survivor re-forms the quorum, with this node.
 pub(super) async fn follow(shared: &Arc<Shared>, from: NodeId, formation: ClusterId) -> ControlReply {
     let refuse = |why: String| ControlReply::Refused(Refusal::Forbidden(why));
+    let Some(_turn) = Turn::take(shared) else { return refuse(BUSY.into()) };
     if shared.lease.is_valid(shared.clock.now()) {
         return refuse("the cluster has a quorum".into());
     }

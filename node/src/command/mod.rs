@@ -6,22 +6,28 @@
 //!
 //! A command changes keys only through the methods of [`Call`], which record an effect for each change.
 
+use std::sync::Arc;
+
 use korum_protocol::resp::{Args, ReplyWriter};
 use korum_protocol::rope::HELD_BYTES_MIN;
 
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
+use crate::script::Scripts;
 use crate::store::keyspace::{Keyspace, Place, seconds};
 use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, StringValue, Value, ValueRef};
 
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod blocking;
 pub mod hash;
 pub mod key;
+pub mod list;
 pub mod partition;
 pub mod sample;
 pub mod scan;
+pub mod script;
 pub mod string;
 pub mod transaction;
 pub mod unit;
@@ -65,6 +71,8 @@ pub struct Call<'a> {
     pub looks: &'a mut Looks,
     /// What the arguments are parts of.
     pub source: &'a Source,
+    /// What the node knows of scripts.
+    pub scripts: &'a Arc<Scripts>,
     /// Where the answer goes.
     pub reply: ReplyWriter<'a>,
 }
@@ -88,8 +96,14 @@ impl<'a> Call<'a> {
             effects: self.effects,
             looks: self.looks,
             source: self.source,
+            scripts: self.scripts,
             reply: self.reply.reborrow(),
         }
+    }
+
+    /// The same, with a reply of its own.
+    pub fn nested_apart<'n>(&'n mut self, args: Args<'n>, reply: ReplyWriter<'n>) -> Call<'n> {
+        Call { reply, ..self.nested(args) }
     }
 
     /// The argument at `index`; the arity check has shown that there is one.

@@ -1,5 +1,7 @@
 //! Drives commands directly, one keyspace and a clock that stands still unless told.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use korum_protocol::command::resolve::wrong_arity;
 use korum_protocol::command::{CommandSpec, table};
@@ -62,6 +64,7 @@ impl Bench {
             effects: &mut effects,
             looks: &mut Looks::default(),
             source: &source,
+            scripts: &Arc::default(),
             reply: ReplyWriter::holding(&mut out, self.version),
         };
         let mut name = String::from_utf8(arguments[0].to_ascii_lowercase()).unwrap();

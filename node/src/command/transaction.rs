@@ -21,7 +21,7 @@ use crate::store::Keyspace;
 
 /// Bytes of effects after which the commands of a unit that write are refused: with what one more command can make of
 /// its values, they still fit into one message. A unit of plain writes stays under it, since its request does.
-const EFFECT_BYTES_MAX: usize = 48 << 20;
+pub const EFFECT_BYTES_MAX: usize = 48 << 20;
 const TOO_MUCH: &str = "ERR the transaction changes too much at once; split it into smaller ones";
 
 /// `KORUM WATCH slot key …`: where the partition stands, as `[era, sequence]`.
@@ -47,7 +47,7 @@ pub fn exec(call: &mut Call<'_>, history: &History) {
     if unit.watched().any(is_changed) {
         return call.reply.null_array();
     }
-    call.reply.array(unit.len());
+    call.reply.array(unit.count());
     let start = call.reply.mark();
     let marks_access = call.looks.marks_access;
     for args in unit.commands() {

@@ -1,6 +1,7 @@
 //! Units on one partition: all or nothing, in one set of effects; watched keys against a model.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use korum_protocol::command::CommandId;
@@ -49,6 +50,7 @@ impl Room {
             effects: &mut effects,
             looks: &mut Looks::default(),
             source: &Source::none(),
+            scripts: &Arc::default(),
             reply: ReplyWriter::holding(&mut out, ProtocolVersion::Resp2),
         };
         execute::run_on(id, call, &mut self.history);

@@ -119,7 +119,7 @@ impl<'a> Unit<'a> {
 
     /// Number of commands.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.counts.len() / 4
     }
 
@@ -177,7 +177,7 @@ mod tests {
             let args = parser.args(&request);
             prop_assert_eq!(args[2].to_vec(), slot.to_string().into_bytes());
             let unit = Unit::read(args).expect("it was just written");
-            prop_assert_eq!(unit.len(), commands.len());
+            prop_assert_eq!(unit.count(), commands.len());
             let found: Vec<Words> = unit.commands().map(words).collect();
             prop_assert_eq!(found, commands);
             let found: Vec<Watched> = unit

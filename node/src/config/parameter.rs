@@ -95,8 +95,8 @@ parameters! {
     "list-max-ziplist-size" Kind::Number(-5, INT), |_| -2;
     "logfile" Kind::Fixed, |_| "";
     "loglevel" Kind::OneOf(LEVELS), |_| "notice";
-    "lua-time-limit" Kind::Number(0, i64::MAX), |_| 5000;
-    "busy-reply-threshold" Kind::Number(0, i64::MAX), |_| 5000;
+    "lua-time-limit" Kind::Number(1, INT), |_| crate::script::cache::TIME_LIMIT.as_millis();
+    "busy-reply-threshold" Kind::Number(1, INT), |_| crate::script::cache::TIME_LIMIT.as_millis();
     "maxclients" Kind::Number(1, 1_000_000), |c| c.network.maxclients;
     "maxmemory" Kind::Memory(0), |c| c.limits.maxmemory;
     "maxmemory-clients" Kind::Fixed, |_| 0;

@@ -15,7 +15,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, everywhere, publish, transaction, wait};
+use super::{assemble, blocking, everywhere, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -31,7 +31,7 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 /// Must it be run between batches?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec) -> bool {
-    matches!(
+    let is_alone = matches!(
         spec.id,
         CommandId::Info
             | CommandId::Shutdown
@@ -41,6 +41,9 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::PubSubNumpat
             | CommandId::PubSubShardchannels
             | CommandId::PubSubShardnumsub
+            | CommandId::ScriptLoad
+            | CommandId::ScriptExists
+            | CommandId::ScriptFlush
             | CommandId::ClusterMeet
             | CommandId::ClusterForget
             | CommandId::KorumDrain
@@ -48,7 +51,8 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::KorumReplication
             | CommandId::KorumWeight
             | CommandId::KorumReformQuorum
-    )
+    );
+    is_alone || blocking::may_wait(spec)
 }
 
 /// Runs the command; its reply is appended to `out`.
@@ -74,7 +78,13 @@ pub async fn run(
             }
             return;
         }
+        _ if blocking::may_wait(spec) => return blocking::run(node, spec, args, caller, asker, out).await,
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
+        CommandId::ScriptLoad
+        | CommandId::ScriptExists
+        | CommandId::ScriptFlush
+        | CommandId::EvalSha
+        | CommandId::EvalShaRo => return scripts::run_alone(node, spec, args, caller, asker, out).await,
         CommandId::Watch | CommandId::Exec => {
             return transaction::apart::run(node, spec, args, caller, asker, out).await;
         }

@@ -12,7 +12,8 @@ use super::parts::{Combine, CommandReply, Failure, Task, TaskState};
 use crate::net::forward::Answer;
 
 pub(super) const UNKNOWN: &str = "UNKNOWN the outcome is unknown: the write may or may not have been done; read the key before repeating it";
-const DOWN: &str = "CLUSTERDOWN no node could serve the key in time; try again, and see KORUM STATUS";
+pub(super) const DOWN: &str =
+    "CLUSTERDOWN no node could serve the key in time; try again, and see KORUM STATUS";
 
 impl Batch {
     /// Every reply is in `out` as it stands.

@@ -19,12 +19,14 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::RngExt;
 
+use super::blocking::park::{self, Ground, Outcome, Parking};
 use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split, track};
 use crate::admin::stats::Counter;
+use crate::command::script::answer_peer;
 use crate::command::{Call, Looks};
 use crate::env::random::Random;
 use crate::executor::worker_number;
@@ -52,6 +54,10 @@ pub struct Batch {
     pub(super) source: Source,
     /// Bytes of the replies of tasks so far.
     pub(super) task_bytes: usize,
+    /// The command that is run next waits if it finds nothing.
+    pub(super) parking: Option<Parking>,
+    /// What came of that.
+    pub(super) parked: Option<Outcome>,
     effects: Effects,
     random: Random,
     looks: Looks,
@@ -81,6 +87,8 @@ impl Batch {
             scratch: Rope::new(),
             source: Source::none(),
             task_bytes: 0,
+            parking: None,
+            parked: None,
             effects: Effects::default(),
             random,
             looks: Looks::default(),
@@ -227,13 +235,13 @@ impl Batch {
             return true;
         }
         let Ok(keys) = key_positions(spec, args) else {
-            self.refuse(spec, args, caller);
+            self.refuse(node, spec, args, caller);
             return true;
         };
         if keys.clone().next().is_none() {
             let needs_keys = !spec.keys.is_empty() && !spec.flags.contains(Flags::NO_MANDATORY_KEYS);
             if needs_keys {
-                self.refuse(spec, args, caller);
+                self.refuse(node, spec, args, caller);
             }
             return needs_keys;
         }
@@ -255,7 +263,7 @@ impl Batch {
 
     /// Answers a command whose keys cannot be found, in its own words: run on no keys at all, it comes upon what is
     /// wrong with its arguments.
-    fn refuse(&mut self, spec: &'static CommandSpec, args: &Args<'_>, caller: Caller) {
+    fn refuse(&mut self, node: &Node, spec: &'static CommandSpec, args: &Args<'_>, caller: Caller) {
         let start = self.out.mark();
         execute::run(
             spec.id,
@@ -267,6 +275,7 @@ impl Batch {
                 effects: &mut Effects::new(false),
                 looks: &mut Looks::default(),
                 source: &self.source,
+                scripts: &node.scripts,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
             },
         );
@@ -337,6 +346,7 @@ impl Batch {
                 effects: &mut Effects::read_only(),
                 looks: &mut self.looks,
                 source: &self.source,
+                scripts: &node.scripts,
                 reply: ReplyWriter::holding(&mut self.out, caller.version),
             },
         );
@@ -422,6 +432,11 @@ impl Batch {
             self.block(id);
             return false;
         };
+        let parking = self.parking.take();
+        if park::was_served(parking.as_ref(), primary, &partition.keyspace) {
+            self.parked = Some(Outcome::ServedBefore);
+            return true;
+        }
         self.effects.clear();
         self.effects.set_recording(primary.is_followed());
         self.effects.notices.track(node.clients.tracker.is_wanted());
@@ -430,6 +445,7 @@ impl Batch {
             Into::Out => &mut self.out,
             Into::Scratch => &mut self.scratch,
         };
+        let start = out.mark();
         execute::run_on(
             spec.id,
             &mut Call {
@@ -440,11 +456,26 @@ impl Batch {
                 effects: &mut self.effects,
                 looks: &mut self.looks,
                 source: &self.source,
+                scripts: &node.scripts,
                 reply: ReplyWriter::holding(out, caller.version),
             },
             &mut partition.history,
         );
+        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
+            self.parked = Some(parking.park(id, primary, &partition.keyspace, spec, args, caller));
+        }
         let has_effects = self.effects.count() > 0;
+        let mut waited = Vec::new();
+        if is_write && has_effects && !primary.waiting.is_empty() {
+            let mut ground = Ground {
+                keyspace: &mut partition.keyspace,
+                now_ms: self.now_ms,
+                random: &mut self.random,
+                effects: &mut self.effects,
+                looks: &mut self.looks,
+            };
+            waited = park::run_waiting(primary, &mut ground);
+        }
         if has_effects {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
@@ -458,10 +489,32 @@ impl Batch {
         }
         let position = Position { era: primary.era, sequence: partition.history.sequence() };
         self.operations.push(Operation { command, partition: id, position, is_write });
+        waited.into_iter().for_each(|one| one.answer(primary, position, self.run));
         (self.executed_by, self.is_confirmed) = (self.run, false);
         drop(guard);
         node.discard(self.effects.take_garbage());
         true
+    }
+
+    /// Runs something that is about no keys for the opened command, here: in place of a partition it gets an empty one.
+    pub(super) fn run_apart(
+        &mut self,
+        node: &Node,
+        args: &Args<'_>,
+        caller: Caller,
+        run: impl FnOnce(&mut Call<'_>),
+    ) {
+        run(&mut Call {
+            args: *args,
+            keyspace: &mut Keyspace::new(0),
+            now_ms: self.now_ms,
+            random: &mut self.random,
+            effects: &mut Effects::new(false),
+            looks: &mut self.looks,
+            source: &self.source,
+            scripts: &node.scripts,
+            reply: ReplyWriter::holding(&mut self.out, caller.version),
+        });
     }
 
     fn block(&mut self, id: PartitionId) {
@@ -476,6 +529,9 @@ impl Batch {
             Ok(spec) => spec,
             Err(error) => return self.reply(caller.version).error_bytes(&error.reply()),
         };
+        if spec.id == CommandId::KorumScript {
+            return answer_peer(args, &node.scripts, &mut self.reply(caller.version));
+        }
         if let Some(id) = internal_partition(view, spec, args) {
             let Some(id) = id else { return self.reply(caller.version).error("ERR no such partition") };
             if !self.execute(node, id, spec, args, caller, Into::Out) {
@@ -489,6 +545,18 @@ impl Batch {
     }
 }
 
+/// Commands of Korum's own whose argument 2 is a slot, and whose reply is that of a whole command.
+pub(super) fn is_unit(id: CommandId) -> bool {
+    matches!(
+        id,
+        CommandId::KorumExec
+            | CommandId::KorumExecRo
+            | CommandId::KorumWatch
+            | CommandId::KorumEval
+            | CommandId::KorumEvalRo
+    )
+}
+
 /// The partition that a command of Korum's own names; `None` for any other command, `Some(None)` if there is none such.
 fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Option<Option<PartitionId>> {
     let number = || std::str::from_utf8(args.get(2)?).ok()?.parse::<u16>().ok();
@@ -496,7 +564,7 @@ fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Optio
         CommandId::KorumPart | CommandId::KorumClear => {
             Some(number().filter(|&id| u32::from(id) < view.map.partitions))
         }
-        CommandId::KorumWatch | CommandId::KorumExec | CommandId::KorumExecRo => {
+        id if is_unit(id) => {
             Some(number().filter(|&slot| slot < SLOTS).map(|slot| view.partition_of_slot(slot)))
         }
         _ => None,

@@ -5,7 +5,7 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, hash, key, partition, string, transaction};
+use crate::command::{Call, hash, key, list, partition, script, string, transaction};
 use crate::replication::history::History;
 
 /// Runs the command on the call's partition, which has this history.
@@ -58,6 +58,28 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::HIncrByFloat => hash::hincrbyfloat,
         CommandId::HRandField => hash::hrandfield,
         CommandId::HScan => hash::hscan,
+        CommandId::LPush => list::lpush,
+        CommandId::RPush => list::rpush,
+        CommandId::LPushX => list::lpushx,
+        CommandId::RPushX => list::rpushx,
+        CommandId::LPop => list::lpop,
+        CommandId::RPop => list::rpop,
+        CommandId::LLen => list::llen,
+        CommandId::LRange => list::lrange,
+        CommandId::LIndex => list::lindex,
+        CommandId::LSet => list::lset,
+        CommandId::LInsert => list::linsert,
+        CommandId::LRem => list::lrem,
+        CommandId::LTrim => list::ltrim,
+        CommandId::LPos => list::lpos,
+        CommandId::LMove => list::lmove,
+        CommandId::RPopLPush => list::rpoplpush,
+        CommandId::LMPop => list::lmpop,
+        CommandId::BlPop => list::blpop,
+        CommandId::BrPop => list::brpop,
+        CommandId::BlMove => list::blmove,
+        CommandId::BrPopLPush => list::brpoplpush,
+        CommandId::BlMPop => list::blmpop,
         CommandId::Del => key::del,
         CommandId::Unlink => key::unlink,
         CommandId::Exists => key::exists,
@@ -82,6 +104,12 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::MemoryUsage => key::memory_usage,
         CommandId::Dump => key::dump,
         CommandId::Restore => key::restore,
+        CommandId::KorumEval => script::eval,
+        CommandId::KorumEvalRo => script::eval_ro,
+        CommandId::Eval => |call| script::nested(call, CommandId::Eval),
+        CommandId::EvalRo => |call| script::nested(call, CommandId::EvalRo),
+        CommandId::EvalSha => |call| script::nested(call, CommandId::EvalSha),
+        CommandId::EvalShaRo => |call| script::nested(call, CommandId::EvalShaRo),
         CommandId::KorumPart => partition::part,
         CommandId::KorumClear => partition::clear,
         _ => not_about_keys,

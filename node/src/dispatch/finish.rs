@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use korum_protocol::command::{CommandId, Flags, key_positions, resolve};
+use korum_protocol::command::{Flags, key_positions, resolve};
 use korum_protocol::id::NodeId;
 use korum_protocol::limits::BULK_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
@@ -19,7 +19,7 @@ use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::{HELD_BYTES_MIN, Rope};
 
-use super::batch::Batch;
+use super::batch::{Batch, is_unit};
 use super::caller::Caller;
 use super::everywhere;
 use super::parts::{Failure, Into, Operation, Task, TaskRequest, TaskState};
@@ -216,7 +216,7 @@ impl Batch {
         replies
     }
 
-    /// The request that stands for a whole command, and its partition: `EXEC` and `WATCH`.
+    /// The request that stands for a whole command, and its partition: `EXEC`, `WATCH`, `EVAL`.
     fn internal_of(&self, command: usize) -> Option<(PartitionId, Bytes)> {
         let task = self.tasks.iter().find(|task| task.command == command)?;
         match &task.request {
@@ -536,11 +536,6 @@ impl Batch {
         let failure = if operation.is_write { Failure::Unknown } else { Failure::Again };
         self.commands[operation.command].fail(failure);
     }
-}
-
-/// Commands of Korum's own whose argument 2 is a slot, and whose reply is that of a whole command.
-fn is_unit(id: CommandId) -> bool {
-    matches!(id, CommandId::KorumExec | CommandId::KorumExecRo | CommandId::KorumWatch)
 }
 
 /// Runs a request of Korum's own once more, wherever its partition is now.

@@ -12,7 +12,7 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, publish, track, transaction};
+use super::{everywhere, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
@@ -45,7 +45,8 @@ pub fn run(
     if spec.flags.contains(Flags::PUBSUB) {
         return publish::run(batch, node, view, spec, args, caller, asker);
     }
-    if batch.run(node, view, spec, args, caller)
+    if scripts::run(batch, node, view, spec, args, caller)
+        || batch.run(node, view, spec, args, caller)
         || everywhere::run(batch, node, view, spec, args, caller)
         || transaction::run(batch, node, view, spec, caller, asker)
     {
@@ -138,6 +139,7 @@ fn answer_container(
                 if names.contains(&publish::EVENTS) && asker.session.port == PortKind::Client {
                     publish::tell_events(node, None);
                 }
+                scripts::take_settings(node, &names);
             }
             ConfigOutcome::Done => {}
         },

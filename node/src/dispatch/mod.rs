@@ -8,8 +8,9 @@
 //! 6. `assemble`: the replies, in request order.
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
-//! `wait`); those that speak for the whole cluster on the client port by `everywhere`; messages go out by `publish`;
-//! what is said between `MULTI` and `EXEC` is queued by `transaction`.
+//! `wait`, those that wait for something to come by `blocking`); those that speak for the whole cluster on the client
+//! port by `everywhere`; what is said between `MULTI` and `EXEC` is queued by `transaction`; scripts find their way
+//! through `scripts`; messages go out by `publish`.
 
 pub mod caller;
 pub mod admit;
@@ -20,9 +21,11 @@ pub mod batch;
 mod split;
 pub mod slices;
 pub mod everywhere;
+pub mod blocking;
 pub mod transaction;
 pub mod publish;
 pub mod track;
+pub mod scripts;
 mod finish;
 mod wait;
 mod assemble;

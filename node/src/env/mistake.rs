@@ -25,6 +25,8 @@ pub enum Mistake {
     RelativeDeadline,
     /// The lease is not looked at again before an answer goes out.
     LeaseNotRechecked,
+    /// What Raft has written is taken for durable although it was not synced.
+    UnsyncedLog,
 }
 
 /// All of them.
@@ -38,6 +40,7 @@ pub const MISTAKES: &[Mistake] = &[
     Mistake::ForgottenDelete,
     Mistake::RelativeDeadline,
     Mistake::LeaseNotRechecked,
+    Mistake::UnsyncedLog,
 ];
 
 /// Is this mistake to be made?

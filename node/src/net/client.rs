@@ -256,7 +256,7 @@ impl Client {
     /// Asks its task to close it.
     pub fn kill(&self) {
         self.killed.store(true, Relaxed);
-        self.wake.notify_one();
+        self.wake();
     }
 
     /// It has to close now.
@@ -271,8 +271,9 @@ impl Client {
         }
     }
 
-    /// Lets its task look at its state anew.
+    /// Lets its task look at its state anew, in whatever places it waits; or when it looks next.
     pub fn wake(&self) {
+        self.wake.notify_waiters();
         self.wake.notify_one();
     }
 
@@ -287,7 +288,7 @@ impl Client {
         let blocked = self.has_flag(Flag::Blocked);
         if blocked {
             self.unblock.store(why as u8, Relaxed);
-            self.wake.notify_one();
+            self.wake();
         }
         blocked
     }
@@ -329,7 +330,7 @@ impl Client {
             now.since(self.created).as_secs(),
             now.since(self.last_used()).as_secs(),
             output + waiting,
-            size_of::<Self>() as u64 + query + output + transaction + waiting,
+            size_of::<Self>() as u64 + query + output + waiting + transaction,
             if labels.command.is_empty() { "NULL" } else { labels.command },
             self.redirect.load(Relaxed),
             self.resp.load(Relaxed),

@@ -26,9 +26,9 @@ use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
 use crate::command::pubsub;
 use crate::dispatch::keyless::{self, Asker};
-use crate::dispatch::slices;
 use crate::dispatch::transaction::{self, apart};
 use crate::dispatch::{Batch, Caller, admit, alone, track};
+use crate::dispatch::{scripts, slices};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
 use crate::executor::worker_number;
@@ -188,6 +188,10 @@ impl Connection {
             match spec {
                 Ok(spec) if spec.id != CommandId::ClientUnpause && self.is_held_back(spec) => {
                     after = After::Paused;
+                    break;
+                }
+                Ok(spec) if scripts::must_ask(&self.node, spec, &args) => {
+                    after = After::Alone(spec, consumed);
                     break;
                 }
                 Ok(spec) if self.session.transaction.queues(spec) => {

@@ -9,6 +9,9 @@
 //! reply    id u64 | first u32 | (status u8 | length u32 | reply)*     (for each request from the first on; in
 //!                                                                     several frames when it is much)
 //! told     requests, as RESP                 (that nobody answers)
+//! waiting  id u64 | caller u8 | client u64 | number u64 | resumed u8 | one request, as RESP
+//!                                          (of a command that waits; its reply comes when there is one)
+//! cancel   id u64                          (of a command that waits: it shall not; its reply comes, or a null)
 //! goodbye  (nothing)                        (the last frame of a node that leaves: what it has not answered by
 //!                                           now it has not executed, and it can be sent elsewhere)
 //! ```
@@ -16,6 +19,7 @@
 //! order, and a batch whose order matters waits for the answers of what must come first.
 
 mod serve;
+mod waiting;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -36,6 +40,7 @@ use crate::env::random::random;
 use crate::node::Node;
 
 pub use serve::serve;
+pub use waiting::WaitingCall;
 
 /// Frame kind: requests.
 const REQUESTS: u8 = 1;
@@ -45,6 +50,10 @@ const REPLIES: u8 = 2;
 const GOODBYE: u8 = 3;
 /// Frame kind: requests that nobody answers.
 const TOLD: u8 = 4;
+/// Frame kind: a request that may wait.
+const WAITING: u8 = 5;
+/// Frame kind: a request that waits shall not any more.
+const CANCEL: u8 = 6;
 /// Unsent bytes at which a peer's connection takes no more: the batch waits and tries again.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a frame of requests or replies, unless it carries a single longer one: it is not cut.
@@ -119,8 +128,8 @@ pub struct Channel {
 
 #[derive(Default)]
 struct State {
-    /// Bodies that are not yet taken by the writer.
-    unsent: VecDeque<(u64, Rope)>,
+    /// Bodies that are not yet taken by the writer, with the batch's id and the frame's kind.
+    unsent: VecDeque<(u64, u8, Rope)>,
     /// Some of what was told found no room.
     has_lost: bool,
     /// Requests that nobody answers, in bodies of frames that are not cut.
@@ -148,12 +157,28 @@ impl Channel {
     }
 
     /// The next body for the writer, which has `large_bytes` under way.
-    fn take_unsent(&self, large_bytes: usize) -> Option<Rope> {
+    fn take_unsent(&self, large_bytes: usize) -> Option<(u8, Rope)> {
         let mut state = self.state();
         state.large_bytes = large_bytes;
-        let (_, body) = state.unsent.pop_front()?;
+        let (_, kind, body) = state.unsent.pop_front()?;
         state.unsent_bytes -= body.len();
-        Some(body)
+        Some((kind, body))
+    }
+
+    /// Appends a frame whose `count` answers are waited for; `None` if the connection takes no more.
+    fn append(&self, id: u64, kind: u8, body: Rope, count: usize) -> Option<oneshot::Receiver<Answers>> {
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if state.is_closed || state.unsent_bytes + state.large_bytes > OUTBOX_BYTES_MAX {
+                return None;
+            }
+            state.unsent_bytes += body.len();
+            state.unsent.push_back((id, kind, body));
+            state.waiting.insert(id, Waiting { missing: count, answers: vec![None; count], sender });
+        }
+        self.appended.notify_one();
+        Some(receiver)
     }
 
     /// The next body of what nobody answers.
@@ -198,8 +223,8 @@ impl Channel {
         let mut state = self.state();
         state.is_closed = true;
         self.is_closed.store(true, Ordering::Release);
-        let unsent: Vec<u64> = state.unsent.drain(..).map(|(id, _)| id).collect();
-        for id in unsent {
+        let unsent: Vec<(u64, u8)> = state.unsent.drain(..).map(|(id, kind, _)| (id, kind)).collect();
+        for (id, _) in unsent.into_iter().filter(|(_, kind)| *kind != CANCEL) {
             if let Some(waiting) = state.waiting.remove(&id) {
                 let _ = waiting.sender.send(Err(ForwardError::NotSent));
             }
@@ -214,25 +239,17 @@ impl Forwards {
     /// Sends a batch of `count` requests of one kind of caller (`Caller::to_byte`); never waits.
     #[must_use]
     pub fn send(&self, target: NodeId, caller: u8, requests: &Rope, count: usize) -> Pending {
-        let channel = self.by_peer.read().unwrap_or_else(PoisonError::into_inner).get(&target).cloned();
-        let Some(channel) = channel else { return Pending { receiver: None } };
+        let Some(channel) = self.channel(target) else { return Pending { receiver: None } };
         let id = channel.ids.fetch_add(1, Ordering::Relaxed);
         let mut body = Rope::new();
         body.copied_mut().put_u64(id);
         body.copied_mut().put_u8(caller);
         body.append(requests);
-        let (sender, receiver) = oneshot::channel();
-        {
-            let mut state = channel.state();
-            if state.is_closed || state.unsent_bytes + state.large_bytes > OUTBOX_BYTES_MAX {
-                return Pending { receiver: None };
-            }
-            state.unsent_bytes += body.len();
-            state.unsent.push_back((id, body));
-            state.waiting.insert(id, Waiting { missing: count, answers: vec![None; count], sender });
-        }
-        channel.appended.notify_one();
-        Pending { receiver: Some(receiver) }
+        Pending { receiver: channel.append(id, REQUESTS, body, count) }
+    }
+
+    fn channel(&self, target: NodeId) -> Option<Arc<Channel>> {
+        self.by_peer.read().unwrap_or_else(PoisonError::into_inner).get(&target).cloned()
     }
 
     /// Sends requests that nobody answers to all peers that are connected; never waits. What does not find room is lost.
@@ -302,9 +319,9 @@ async fn write_requests(
     let mut large = Cutter::new(STREAMS_MAX);
     loop {
         let mut is_idle = true;
-        while let Some(body) = channel.take_unsent(large.pending_bytes()) {
+        while let Some((kind, body)) = channel.take_unsent(large.pending_bytes()) {
             is_idle = false;
-            write_or_add(REQUESTS, body, writer, &mut large).await?;
+            write_or_add(kind, body, writer, &mut large).await?;
         }
         while let Some(body) = channel.take_told() {
             is_idle = false;

@@ -28,12 +28,10 @@ use crate::replication::transition::LinkBook;
 use crate::store::{Keyspace, Partition, Role};
 use korum_raft::ProposeError;
 
-/// Longest pause between two looks; changes wake the loop at once.
+/// Longest pause between two looks, well below `silence::OWN_SILENCE`; changes wake the loop at once.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// The same, while a peer owes acknowledgements: each partition that is written then waits for a look.
 const LOOK_AT_SUSPECTS: Duration = Duration::from_millis(20);
-/// After so long without a look this node was silent itself, and knows nothing of the others' silence.
-const OWN_SILENCE: Duration = LOOK_AGAIN.saturating_mul(2);
 /// Bytes of chunks that one look reads before other tasks of its thread get their turn: less than a millisecond of work.
 const SLICE_BYTES: usize = 128 << 10;
 /// Shortest pause between two looks.
@@ -63,7 +61,6 @@ struct Rebalancer {
     cutover_at: Tick,
     drop: Option<JoinHandle<()>>,
     silences: Silences,
-    looked: Tick,
 }
 
 /// What one look found.
@@ -91,7 +88,6 @@ pub async fn run(node: Arc<Node>) {
         cutover_at: Tick::default(),
         drop: None,
         silences: Silences::default(),
-        looked: Tick::default(),
     };
     loop {
         let began = rebalancer.node.clock().now();
@@ -110,19 +106,15 @@ pub async fn run(node: Arc<Node>) {
 impl Rebalancer {
     /// One look at every partition of which this node is primary. True if there is more to stream now.
     fn look(&mut self) -> bool {
-        if !self.node.is_leased() {
-            // It may be this node that is not heard.
-            self.silences = Silences::default();
+        let now = self.node.clock().now();
+        let is_leased = self.node.is_leased();
+        self.silences.begin_look(now, is_leased);
+        if !is_leased {
             return false;
         }
-        let now = self.node.clock().now();
         let view = self.node.view();
         self.throttle.refill(now);
         self.window.forget_broken();
-        if now.since(self.looked) > OWN_SILENCE {
-            self.silences = Silences::default();
-        }
-        self.looked = now;
         let missing = self.plan(&view);
         let stalled = self.stalled_peers(&view, now);
         let mut found = Found::default();
@@ -253,6 +245,7 @@ impl Rebalancer {
         for (&id, record) in view.map.nodes.iter().filter(is_peer) {
             let link = self.node.links().link(id, record.incarnation);
             let seen = link.map(|link| Seen {
+                link: link.number,
                 progress: link.progress(),
                 heard: link.heard(),
                 owes: !link.is_settled(),

@@ -78,6 +78,8 @@ pub struct Link {
     pub peer: NodeId,
     /// Which run of it.
     pub incarnation: Incarnation,
+    /// Which link of this node it is, the first being 1; 0 where nobody counts.
+    pub number: u64,
     large_bytes: usize,
     outbox: Mutex<Outbox>,
     small: Track,
@@ -125,11 +127,18 @@ impl Link {
         Self::with_large_bytes(peer, incarnation, LARGE_BYTES)
     }
 
+    /// As [`Self::new`], with its number among this node's links.
+    #[must_use]
+    pub fn numbered(peer: NodeId, incarnation: Incarnation, number: u64) -> Self {
+        Self { number, ..Self::new(peer, incarnation) }
+    }
+
     /// As [`Self::new`], with another border between the lanes.
     pub(super) fn with_large_bytes(peer: NodeId, incarnation: Incarnation, large_bytes: usize) -> Self {
         Self {
             peer,
             incarnation,
+            number: 0,
             large_bytes,
             outbox: Mutex::default(),
             small: Track::default(),

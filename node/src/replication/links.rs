@@ -4,6 +4,7 @@
 //! Not here: the connections themselves (`session`).
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use korum_protocol::id::{Incarnation, NodeId};
@@ -17,6 +18,7 @@ use crate::store::{Partition, Role};
 #[derive(Default)]
 pub struct Links {
     by_peer: RwLock<HashMap<NodeId, Arc<Link>>>,
+    opened: AtomicU64,
 }
 
 impl LinkBook for Links {
@@ -31,6 +33,11 @@ impl Links {
     #[must_use]
     pub fn all(&self) -> Vec<Arc<Link>> {
         self.by_peer.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// The number of the next link.
+    pub fn next_number(&self) -> u64 {
+        self.opened.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A connection is there: asks the peer about every partition whose copy it has or shall have.

@@ -7,6 +7,7 @@
 pub mod effect;
 pub mod history;
 pub mod primary;
+pub mod waits;
 pub mod link;
 pub mod links;
 pub mod message;

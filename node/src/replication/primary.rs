@@ -23,7 +23,10 @@ use super::history::History;
 use super::link::{Lane, Link, Place};
 use super::message::{Body, Compared, Message, Standing};
 use super::replica::in_order;
+pub use super::waits::{Settlement, Waits};
+use crate::dispatch::blocking::park::Waiter;
 use crate::env::mistake::{Mistake, makes};
+use crate::store::waiting::Waiting;
 use crate::store::{HashPosition, Keyspace};
 
 /// Bytes of one chunk: read under the partition's lock in well under a millisecond.
@@ -45,6 +48,8 @@ pub struct Primary {
     pub membership_epoch: Epoch,
     /// The other copies: all other holders, and the nodes that catch up.
     pub copies: SmallVec<[PeerCopy; 2]>,
+    /// Commands that wait for something to come. They are handed back when this ends.
+    pub waiting: Waiting<Waiter>,
 }
 
 /// Another node's copy, as its primary sees it.
@@ -132,84 +137,6 @@ pub enum Admission {
     Ready,
     /// Not before a copy has agreed, a link has drained or a cutover has an outcome.
     Wait,
-}
-
-/// What an answer must wait for.
-#[derive(Default)]
-pub struct Waits {
-    /// Link, place, and the link's rechecks when it was first added.
-    links: SmallVec<[(Arc<Link>, Place, u64); 2]>,
-    /// A required copy fell out of step: there is no position to wait for, only another look.
-    is_open: bool,
-}
-
-impl Waits {
-    /// Wait for `place` on `link`. To be called under the lock of the partition that requires it.
-    pub fn add(&mut self, link: &Arc<Link>, place: Place) {
-        let is_same =
-            |known: &&mut (Arc<Link>, Place, u64)| Arc::ptr_eq(&known.0, link) && known.1.lane == place.lane;
-        match self.links.iter_mut().find(is_same) {
-            Some((_, last, _)) => last.position = place.position.max(last.position),
-            None => self.links.push((Arc::clone(link), place, link.rechecks())),
-        }
-    }
-
-    /// Nothing to wait for.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty() && !self.is_open
-    }
-
-    /// Nothing is left to wait for.
-    #[must_use]
-    pub fn are_acknowledged(&self) -> bool {
-        !self.is_open && self.links.iter().all(|(link, place, _)| link.has_acknowledged(*place))
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.links.clear();
-        self.is_open = false;
-    }
-
-    /// Waits until all of it is acknowledged, also by copies that are not asked for any more. False if one never will.
-    pub async fn acknowledged(&self) -> bool {
-        if self.is_open {
-            return false;
-        }
-        for (link, place, _) in &self.links {
-            while link.wait(*place, link.rechecks()).await.is_err() {
-                if link.is_broken() && !link.has_acknowledged(*place) {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    /// Waits for all of it. True if all was acknowledged; false means: look again.
-    pub async fn all(&self) -> bool {
-        if self.is_open {
-            return false;
-        }
-        for (link, place, rechecks) in &self.links {
-            if link.wait(*place, *rechecks).await.is_err() {
-                return false;
-            }
-        }
-        true
-    }
-}
-
-/// How an answer that may have to wait stands.
-#[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub enum Settlement {
-    /// Every required copy has acknowledged.
-    Done,
-    /// Wait for what was added to the waits.
-    Acknowledgements,
-    /// A required copy is not in step; look again later.
-    Agreement,
 }
 
 impl PeerCopy {
@@ -302,7 +229,7 @@ impl Primary {
     #[must_use]
     pub fn new(era: Epoch) -> Self {
         let membership_epoch = Epoch(0);
-        Self { era, frozen: None, membership_epoch, copies: SmallVec::new() }
+        Self { era, frozen: None, membership_epoch, copies: SmallVec::new(), waiting: Waiting::default() }
     }
 
     /// May a command be executed now? Writes need every required copy in step, with room on its link;
@@ -394,7 +321,7 @@ impl Primary {
                 | Stage::Streaming { .. }
                 | Stage::Live { .. } => {
                     settlement = Settlement::Agreement;
-                    waits.is_open = true;
+                    waits.add_open();
                 }
             }
         }
@@ -544,10 +471,4 @@ pub enum Offered {
     /// The same was proposed already, and its outcome is open: proposing it again adds nothing to what may
     /// happen, and settles it.
     Again,
-}
-
-impl Settlement {
-    fn worse(self, other: Self) -> Self {
-        if self == Self::Agreement { self } else { other }
-    }
 }

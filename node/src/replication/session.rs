@@ -47,7 +47,7 @@ pub async fn keep_link(node: Arc<Node>, peer: NodeId, incarnation: Incarnation) 
         match dial(node.local_peer(), &address, Some(peer), Purpose::Replication, DIAL_WAIT).await {
             Ok(connection) if connection.peer.incarnation == incarnation => {
                 opened = Some(node.clock().now());
-                let link = Arc::new(Link::new(peer, incarnation));
+                let link = Arc::new(Link::numbered(peer, incarnation, node.links().next_number()));
                 node.links().open(&node, &link);
                 run_link(&node, &link, connection).await;
                 link.break_off();

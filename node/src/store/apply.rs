@@ -50,6 +50,7 @@ impl Keyspace {
             Effect::Deadline { deadline_ms, .. } => {
                 self.set_deadline(place, deadline_ms);
             }
+            Effect::Served { token, .. } => self.served.note(token),
             Effect::Append { tail, .. } => self.append(place, tail),
             Effect::Overwrite { offset, bytes, .. } => self.overwrite(place, offset, bytes),
         }

@@ -13,12 +13,15 @@ use super::Entry;
 use super::garbage::Garbage;
 use super::hash::{Hash, HashChange};
 use super::keyspace::{Keyspace, Place};
+use super::list::{List, ListChange};
 use super::value::{Value, ValueRef};
 
 /// The kinds of collections; the number is their byte between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
+    /// Items in order.
+    List = 1,
     /// Fields with values.
     Hash = 4,
 }
@@ -28,6 +31,8 @@ pub enum Kind {
 pub enum Change<'a> {
     /// To a hash.
     Hash(HashChange<'a>),
+    /// To a list.
+    List(ListChange<'a>),
 }
 
 /// A collection, seen from a value.
@@ -42,15 +47,22 @@ impl Collection for Hash {
     }
 }
 
+impl Collection for List {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::List(list) = value { Some(list) } else { None }
+    }
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 1] = [Self::Hash];
+    pub const ALL: [Self; 2] = [Self::List, Self::Hash];
 
     /// An empty collection of this kind.
     #[must_use]
     pub fn empty(self) -> Value {
         match self {
             Self::Hash => Value::Hash(Box::default()),
+            Self::List => Value::List(Box::default()),
         }
     }
 }
@@ -61,6 +73,7 @@ impl Change<'_> {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Hash(_) => Kind::Hash,
+            Self::List(_) => Kind::List,
         }
     }
 
@@ -71,7 +84,11 @@ impl Change<'_> {
                 hash.apply(change);
                 hash.is_empty()
             }
-            (Self::Hash(_), _) => false,
+            (Self::List(change), Value::List(list)) => {
+                list.apply(change);
+                list.is_empty()
+            }
+            (Self::Hash(_) | Self::List(_), _) => false,
         }
     }
 }

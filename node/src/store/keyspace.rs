@@ -11,6 +11,7 @@ use super::entry::Entry;
 use super::expiry::ExpiryIndex;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::position::HashPosition;
+use super::served::Served;
 use super::table::{Slot, Table};
 use super::value::{Value, ValueRef};
 use crate::replication::effect::Effects;
@@ -35,6 +36,8 @@ pub struct Keyspace {
     pub(super) entry_bytes: usize,
     /// Unix seconds, as far as it was told: the access mark of what is applied from a stream.
     pub(super) second: u32,
+    /// Which commands that waited here for clients of other nodes have been served.
+    pub served: Served,
 }
 
 impl Keyspace {
@@ -47,6 +50,7 @@ impl Keyspace {
             expires: 0,
             entry_bytes: 0,
             second: 0,
+            served: Served::default(),
         }
     }
 
@@ -261,6 +265,7 @@ impl Keyspace {
     pub fn clear(&mut self) -> Garbage {
         let mut empty = Self::new(self.table.seed());
         empty.second = self.second;
+        empty.served = std::mem::take(&mut self.served);
         let old = std::mem::replace(self, empty);
         let mut garbage = Garbage::default();
         garbage.add_table(old.table, old.expiry);

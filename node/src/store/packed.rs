@@ -157,6 +157,19 @@ impl Packed {
         rest
     }
 
+    /// The items without those that are equal to `item`, at most `limit` of them: the first ones, or the last ones.
+    #[must_use]
+    pub fn without(&self, item: &[u8], limit: usize, from_back: bool) -> Self {
+        let equal = self.iter().filter(|found| *found == item).count();
+        let first = if from_back { equal.saturating_sub(limit) } else { 0 };
+        let mut seen = 0..;
+        self.iter()
+            .filter(|found| {
+                *found != item || seen.next().is_some_and(|index| index < first || index - first >= limit)
+            })
+            .collect()
+    }
+
     /// Appends all items of `other`.
     pub fn append(&mut self, other: &Self) {
         let at = self.bytes.len();

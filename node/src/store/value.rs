@@ -11,6 +11,7 @@ use korum_protocol::resp::reply::decimal;
 
 use super::hash::Hash;
 use super::integer;
+use super::list::List;
 
 /// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
 pub const EMBEDDED_BYTES_MAX: usize = 44;
@@ -22,6 +23,8 @@ pub enum Value {
     String(StringValue),
     /// Of `HSET` and kin.
     Hash(Box<Hash>),
+    /// Of `LPUSH` and kin.
+    List(Box<List>),
 }
 
 /// A string that the store owns; two are equal if no command can tell them apart.
@@ -42,6 +45,8 @@ pub enum ValueRef<'a> {
     String(StringRef<'a>),
     /// Of `HSET` and kin.
     Hash(&'a Hash),
+    /// Of `LPUSH` and kin.
+    List(&'a List),
 }
 
 /// A string, borrowed; the variants are those of [`StringValue`], and so is equality.
@@ -62,6 +67,7 @@ impl Value {
         match self {
             Self::String(string) => ValueRef::String(string.as_ref()),
             Self::Hash(hash) => ValueRef::Hash(hash),
+            Self::List(list) => ValueRef::List(list),
         }
     }
 
@@ -73,6 +79,7 @@ impl Value {
             Self::String(StringValue::Bytes(bytes)) => bytes.len(),
             Self::String(StringValue::Raw(bytes)) => bytes.capacity(),
             Self::Hash(hash) => hash.heap_bytes(),
+            Self::List(list) => list.heap_bytes(),
         }
     }
 }
@@ -144,6 +151,7 @@ impl<'a> ValueRef<'a> {
         match self {
             Self::String(string) => Value::String(string.to_value()),
             Self::Hash(hash) => Value::Hash(Box::new(hash.clone())),
+            Self::List(list) => Value::List(Box::new(list.clone())),
         }
     }
 
@@ -153,6 +161,7 @@ impl<'a> ValueRef<'a> {
         match self {
             Self::String(_) => "string",
             Self::Hash(_) => "hash",
+            Self::List(_) => "list",
         }
     }
 
@@ -162,6 +171,7 @@ impl<'a> ValueRef<'a> {
         match self {
             Self::String(string) => string.encoding(),
             Self::Hash(hash) => hash.encoding(),
+            Self::List(list) => list.encoding(),
         }
     }
 }

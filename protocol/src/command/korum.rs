@@ -48,6 +48,12 @@ commands! {
         "Executes a transaction on one partition; internal";
     KorumExecRo "korum|exec-ro" -4 [READONLY] [] "0.1.0" "Depends on the commands in it"
         "Executes a transaction that only reads on one partition; internal";
+    KorumEval "korum|eval" -6 [WRITE] [] "0.1.0" "Depends on the script"
+        "Runs a script on one partition; internal";
+    KorumEvalRo "korum|eval-ro" -6 [READONLY] [] "0.1.0" "Depends on the script"
+        "Runs a script that only reads on one partition; internal";
+    KorumScript "korum|script" -3 [] [] "0.1.0" "O(N) with N digests"
+        "Asks a node what it knows of scripts; internal";
     KorumHelp "korum|help" 2 [LOADING STALE] [] "0.1.0" "O(1)"
         "Describes the subcommands";
 }

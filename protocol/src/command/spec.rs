@@ -289,6 +289,12 @@ impl CommandSpec {
         self.flags(&[flags])
     }
 
+    /// Sets exactly these categories: commands that run scripts are in those of scripts alone.
+    pub(super) const fn only(mut self, categories: &[Categories]) -> Self {
+        self.categories = Categories::of(categories);
+        self
+    }
+
     pub(super) const fn tips(mut self, tips: &'static [&'static str]) -> Self {
         self.tips = tips;
         self

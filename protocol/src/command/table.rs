@@ -4,14 +4,16 @@
 //! Not here: what stands in the families; arity and subcommands (`resolve`).
 
 use super::CommandSpec;
-use super::{cluster, connection, hash, key, korum, pubsub, server, string, transaction};
+use super::{cluster, connection, hash, key, korum, list, pubsub, scripting, server, string, transaction};
 
 /// All families, in the order in which `COMMAND` prints them.
 static FAMILIES: &[&[CommandSpec]] = &[
     string::COMMANDS,
     hash::COMMANDS,
+    list::COMMANDS,
     key::COMMANDS,
     transaction::COMMANDS,
+    scripting::COMMANDS,
     connection::COMMANDS,
     server::COMMANDS,
     pubsub::COMMANDS,

@@ -42,3 +42,7 @@ pub(super) const NODES_SPECIAL: &[&str] =
     &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"];
 /// Ask all nodes; one failure is the answer.
 pub(super) const NODES_ALL_SUCCEED: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
+/// Ask all shards; yes is the answer when all say so.
+pub(super) const SHARDS_AND: &[&str] = &["request_policy:all_shards", "response_policy:agg_logical_and"];
+/// Ask all shards; one success is the answer.
+pub(super) const SHARDS_ONE: &[&str] = &["request_policy:all_shards", "response_policy:one_succeeded"];

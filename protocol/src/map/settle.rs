@@ -19,12 +19,21 @@
 use super::apply::Edit;
 use super::view::NodeList;
 use super::{ClusterMap, LossPolicy, NodeRecord, PartitionId, Row, Table, View};
-use crate::id::NodeId;
+use crate::id::{Epoch, NodeId};
 use crate::placement::table::{Placement, sort_members};
+
+/// Epochs that a new formation leaves out. Those who are lost may have agreed on maps that no survivor has heard of; whoever
+/// saw them, a client say, must not take a survivor's map for one of these. More changes than can be agreed in the
+/// moments in which a cluster loses its majority.
+const EPOCHS_LEFT_OUT: u64 = 1_000_000;
 
 pub(super) fn settle(old: &View, edit: Edit) -> View {
     let Edit { mut map, membership, gone, mut copies, hands_over } = edit;
-    map.epoch = old.map.epoch.next();
+    map.epoch = if map.formation() == old.map.formation() {
+        old.map.epoch.next()
+    } else {
+        Epoch(old.map.epoch.0 + EPOCHS_LEFT_OUT)
+    };
     if membership {
         map.membership_epoch = map.epoch;
     }

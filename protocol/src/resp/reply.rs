@@ -188,6 +188,11 @@ impl<'a> ReplyWriter<'a> {
         if self.is_resp3() { self.line(b',', text.as_bytes()) } else { self.bulk(text.as_bytes()) }
     }
 
+    /// An integer of any size, as its digits: `(digits` or a bulk string.
+    pub fn big_number(&mut self, digits: &str) {
+        if self.is_resp3() { self.line(b'(', digits.as_bytes()) } else { self.bulk(digits.as_bytes()) }
+    }
+
     /// Text with a format of three letters (`txt`, `mkd`): `=` in RESP3, a bulk string in RESP2.
     pub fn verbatim(&mut self, format: &str, text: &[u8]) {
         debug_assert_eq!(format.len(), 3);

@@ -29,7 +29,7 @@ const LATE_ANSWER_MS: std::ops::Range<u64> = 80..215;
 pub enum Kind {
     /// `kill -9`.
     Kill,
-    /// The machine loses power; what it had sent may be lost.
+    /// The machine loses power; what it had sent may be lost, and what it had written and not synced.
     PowerCut,
     /// `kill -9`, and the data directory is gone.
     LoseDisk,
@@ -154,7 +154,9 @@ impl Faults {
         }
         let member = &mut run.world.members[victim];
         let id = member.node().map(|node| node.id());
-        member.host.disk.torn_permille = self.chance.random_range(0..1000);
+        let permille = self.chance.random_range(0..1000);
+        let disk = &mut member.host.disk;
+        (disk.torn_permille, disk.kept_permille) = (permille, Some(permille));
         member.kill(now, kind == Kind::PowerCut);
         if loses_disk {
             member.lose_disk();
@@ -202,7 +204,7 @@ impl Faults {
                 out.into_iter().chain((kind != Kind::Mute).then_some((client, ip)))
             }));
         }
-        self.break_wires(ways, Wire { held: true, ..Wire::default() }, until);
+        self.hold(ways, until);
         true
     }
 
@@ -232,7 +234,7 @@ impl Faults {
             return false;
         }
         if kind == Kind::PartPair {
-            self.break_wires(vec![(one, two), (two, one)], Wire { held: true, ..Wire::default() }, until);
+            self.hold(vec![(one, two), (two, one)], until);
         } else if let Some(connection) = network(|network| network.stall(one, two)) {
             self.active.push((until, Later::Unstall(connection)));
         }
@@ -240,28 +242,29 @@ impl Faults {
     }
 
     fn slow_wires(&mut self, run: &mut Run, victim: usize, kind: Kind, until: u64) -> bool {
-        let wire = if kind == Kind::SlowWires {
-            let most = [HARMLESS_DELAY_MS, 30][self.chance.random_range(0..2)];
-            if most > HARMLESS_DELAY_MS && !self.affects(run, victim) {
-                return false;
-            }
-            Wire {
+        let most = (kind == Kind::SlowWires).then(|| [HARMLESS_DELAY_MS, 30][self.chance.random_range(0..2)]);
+        if most.is_none_or(|most| most > HARMLESS_DELAY_MS) && !self.affects(run, victim) {
+            return false;
+        }
+        let wire = match most {
+            Some(most) => Wire {
                 delay_us: 1_000 * self.chance.random_range(1..=most),
                 jitter_us: 1_000 * self.chance.random_range(1..=most),
                 ..Wire::default()
-            }
-        } else {
-            if !self.affects(run, victim) {
-                return false;
-            }
-            Wire {
+            },
+            None => Wire {
                 late_permille: self.chance.random_range(20..300),
                 late_us: 1_000 * self.chance.random_range(50..400),
                 ..Wire::default()
-            }
+            },
         };
         self.break_wires(ways(run, victim, true, true), wire, until);
         true
+    }
+
+    /// Nothing passes.
+    fn hold(&mut self, ways: Vec<Way>, until: u64) {
+        self.break_wires(ways, Wire { held: true, ..Wire::default() }, until);
     }
 
     fn break_wires(&mut self, ways: Vec<Way>, wire: Wire, until: u64) {
@@ -271,7 +274,7 @@ impl Faults {
 
     /// The node says nothing to other nodes any more.
     pub(super) fn mute(&mut self, run: &Run, victim: usize, until: u64) {
-        self.break_wires(ways(run, victim, true, false), Wire { held: true, ..Wire::default() }, until);
+        self.hold(ways(run, victim, true, false), until);
     }
 
     fn drain(&mut self, run: &mut Run, victim: usize) -> bool {

@@ -16,7 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::ending::is_healthy;
-use crate::errands::Errands;
+use crate::errands::{Errand, Errands};
 use crate::scenario::{Plan, Run};
 use crate::world::World;
 use crate::world::host::DISK_DELAY;
@@ -124,6 +124,11 @@ impl Faults {
         for at in self.down.values_mut() {
             *at = (*at).min(run.world.now_us);
         }
+    }
+
+    /// An operator has one more thing to do.
+    pub fn add_errand(&mut self, errand: Errand, not_before_us: u64) {
+        self.errands.add(not_before_us, errand);
     }
 
     /// Nothing is left to be undone or done.

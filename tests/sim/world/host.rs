@@ -11,6 +11,7 @@ use std::net::Ipv4Addr;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use korum_node::env::mistake::{Mistake, makes};
 use korum_node::env::simulated::{self, Host as Place};
 use korum_raft::simulated::{Disk, set_disk};
 use tokio::runtime::{Builder, Runtime};
@@ -52,7 +53,7 @@ impl Host {
         Self {
             name,
             ip,
-            disk: Disk { delay: DISK_DELAY, torn_permille: 0 },
+            disk: Disk { delay: DISK_DELAY, forgets: makes(Mistake::UnsyncedLog), ..Disk::default() },
             drift_ppm: 0,
             wall_skew_us: 0,
             boot_ns,

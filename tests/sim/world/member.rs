@@ -99,6 +99,8 @@ impl Member {
     pub fn kill(&mut self, now_us: u64, power: bool) {
         if power {
             network(|network| network.power_off(self.host.ip));
+        } else {
+            self.host.disk.kept_permille = None;
         }
         let node = std::mem::take(&mut *self.shown.lock().expect("one thread"));
         self.host.within(now_us, |_| drop(node));

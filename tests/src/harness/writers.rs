@@ -132,11 +132,12 @@ impl History {
         later.windows(2).map(|two| two[1] - two[0]).max().unwrap_or(Duration::MAX)
     }
 
-    /// The longest time without an acknowledgement that began before `until` and did not end before `event`.
+    /// The longest time without an acknowledgement that began before `until` and did not end before `event`, and when it
+    /// began.
     #[must_use]
-    pub fn gap_between(&self, event: Instant, until: Instant) -> Duration {
+    pub fn gap_between(&self, event: Instant, until: Instant) -> (Duration, Instant) {
         let gaps = self.times.windows(2).filter(|two| two[1] > event && two[0] < until);
-        gaps.map(|two| two[1] - two[0]).max().unwrap_or(Duration::MAX)
+        gaps.map(|two| (two[1] - two[0], two[0])).max().unwrap_or((Duration::MAX, event))
     }
 
     /// Keys with an acknowledged write.

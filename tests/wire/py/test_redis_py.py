@@ -74,6 +74,23 @@ class Common:
                 pipe.execute()
         self.assertEqual(self.client.get("{t}n"), b"9")
 
+    def test_scripts(self):
+        script = self.client.register_script("return redis.call('incrby', KEYS[1], ARGV[1])")
+        self.assertEqual(script(keys=["{s}n"], args=[5]), 5)
+        self.assertEqual(script(keys=["{s}n"], args=[5]), 10)
+        self.assertEqual(self.client.eval("return {KEYS[1], ARGV[1]}", 1, "{s}n", "x"), [b"{s}n", b"x"])
+        with self.assertRaises(redis.ResponseError):
+            self.client.eval("return redis.call('incr', KEYS[1], 'x')", 1, "{s}n")
+
+    def test_locks(self):
+        lock = self.client.lock("{l}lock", timeout=10)
+        self.assertTrue(lock.acquire(blocking=False))
+        self.assertFalse(self.client.lock("{l}lock").acquire(blocking=False))
+        self.assertTrue(lock.extend(10))
+        lock.release()
+        with self.assertRaises(redis.exceptions.LockError):
+            lock.release()
+
     def test_expiry(self):
         self.client.set("short", "x", px=60)
         end = time.monotonic() + 3

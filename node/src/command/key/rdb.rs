@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! payload = type 1 | value | version 2 (little-endian) | CRC-64 of all before 8 (little-endian)
-//! value   = string (type 0) | length, then field and value strings (type 4, a hash)
+//! value   = string (type 0) | length, then items (type 1, a list)
+//!         | length, then field and value strings (type 4, a hash)
 //! string  = length bytes | 11000000 int8 | 11000001 int16 | 11000010 int32
 //!         | 11000011 compressed-length length LZF-bytes
 //! length  = 00llllll | 01llllll l8 | 10000000 l32 (big-endian) | 10000001 l64 (big-endian)
@@ -16,12 +17,13 @@ use std::borrow::Cow;
 use korum_protocol::limits::BULK_BYTES_MAX;
 
 use super::{crc64, lzf};
-use crate::store::{Hash, HashChange, StringRef, Value, ValueRef};
+use crate::store::{Hash, HashChange, List, ListChange, StringRef, Value, ValueRef};
 
 /// The format that Redis 7.0 writes, and the newest that it reads.
 const VERSION: u16 = 10;
 const FOOTER_BYTES: usize = 10;
 const TYPE_STRING: u8 = 0;
+const TYPE_LIST: u8 = 1;
 const TYPE_HASH: u8 = 4;
 
 /// Why a payload is not restored.
@@ -52,6 +54,11 @@ pub fn dump(value: ValueRef<'_>) -> Vec<u8> {
                 write_string(&mut out, StringRef::Bytes(value));
             }
         }
+        ValueRef::List(list) => {
+            out.push(TYPE_LIST);
+            write_length(&mut out, list.len() as u64);
+            list.iter().for_each(|item| write_string(&mut out, StringRef::Bytes(item)));
+        }
     }
     out.extend_from_slice(&VERSION.to_le_bytes());
     let checksum = crc64::checksum(&out);
@@ -74,10 +81,19 @@ pub fn restore(payload: &[u8]) -> Result<Value, RdbError> {
     let mut input = &payload[..body];
     let value = match take(&mut input, 1)? {
         [TYPE_STRING] => ValueRef::string(&read_string(&mut input)?).to_value(),
+        [TYPE_LIST] => read_list(&mut input)?,
         [TYPE_HASH] => read_hash(&mut input)?,
         _ => return Err(RdbError::Content),
     };
     if input.is_empty() { Ok(value) } else { Err(RdbError::Content) }
+}
+
+fn read_list(input: &mut &[u8]) -> Result<Value, RdbError> {
+    let mut list = List::default();
+    for _ in 0..read_plain_length(input)? {
+        list.apply(&ListChange::PushBack { item: &read_string(input)? });
+    }
+    if list.is_empty() { Err(RdbError::Content) } else { Ok(Value::List(Box::new(list))) }
 }
 
 fn read_hash(input: &mut &[u8]) -> Result<Value, RdbError> {

@@ -41,6 +41,25 @@ impl LongDouble {
         self.infinite
     }
 
+    /// Whether it is below zero, and how many thousandths it is without its sign: rounded up, of a number below zero
+    /// down; `None` if they are too many.
+    #[must_use]
+    pub fn thousandths(self) -> (bool, Option<u64>) {
+        let product = u128::from(self.mantissa) * 1000;
+        let count = match u32::try_from(self.exponent) {
+            _ if self.infinite => None,
+            Ok(left) => product.checked_shl(left).filter(|&count| count >> left.min(127) == product),
+            Err(_) => match u32::try_from(self.exponent.unsigned_abs()) {
+                Ok(right @ 0..128) => {
+                    let rest = u128::from(!self.negative && product & ((1 << right) - 1) != 0);
+                    Some((product >> right) + rest)
+                }
+                Ok(_) | Err(_) => Some(u128::from(!self.negative && product != 0)),
+            },
+        };
+        (self.negative, count.and_then(|count| u64::try_from(count).ok()))
+    }
+
     /// Reads a number as `strtold` does: decimal, hexadecimal or infinite. `None` if it is not one, is not
     /// a number at all, or is too large or too small to tell from infinity or zero.
     #[must_use]

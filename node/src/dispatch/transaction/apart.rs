@@ -163,7 +163,12 @@ async fn ask(
 }
 
 /// Waits for the only command of a batch.
-async fn reply_of(node: &Arc<Node>, batch: &mut Batch, input: &[u8], asker: &mut Asker<'_>) -> Rope {
+pub(in crate::dispatch) async fn reply_of(
+    node: &Arc<Node>,
+    batch: &mut Batch,
+    input: &[u8],
+    asker: &mut Asker<'_>,
+) -> Rope {
     let deadline = node.request_deadline();
     batch.finish(node, input, deadline).await;
     batch.count_looks(node);

@@ -16,6 +16,7 @@ use super::caller::Caller;
 use super::everywhere::submit;
 use super::keyless::Asker;
 use super::route::{NOT_SERVED, Port, Route, route};
+use super::scripts;
 use crate::node::Node;
 use queue::Taken;
 
@@ -56,7 +57,7 @@ pub fn refuse(args: &Args<'_>, text: Vec<u8>, asker: &mut Asker<'_>) -> Vec<u8> 
 /// Whether running this command changes keys, so that a pause of writers holds it back.
 #[must_use]
 pub fn writes(spec: &CommandSpec, transaction: &Transaction) -> bool {
-    spec.flags.contains(Flags::WRITE) || spec.id == CommandId::Exec && transaction.may_write()
+    queue::may_write(spec) || spec.id == CommandId::Exec && transaction.may_write()
 }
 
 /// Queues the command that was opened last in `batch`.
@@ -73,7 +74,7 @@ pub fn queue(
         return batch.reply(caller.version).error(WATCH_INSIDE);
     }
     let slot = check(node, view, spec, args, caller);
-    match slot.and_then(|slot| asker.session.transaction.push(spec, args, slot).map_err(Into::into)) {
+    match slot.and_then(|slot| push(node, spec, args, slot, asker).map_err(Into::into)) {
         Ok(()) => batch.reply(caller.version).simple("QUEUED"),
         Err(text) => {
             asker.session.transaction.fail();
@@ -81,6 +82,30 @@ pub fn queue(
         }
     }
     asker.show_transaction();
+}
+
+/// A script that is named by its digest is queued as itself: the node that will run it may not know it.
+fn push(
+    node: &Node,
+    spec: &'static CommandSpec,
+    args: &Args<'_>,
+    slot: Option<u16>,
+    asker: &mut Asker<'_>,
+) -> Result<(), &'static str> {
+    let transaction = &mut asker.session.transaction;
+    match scripts::with_source(node, spec.id, args) {
+        None => transaction.push(spec, args, slot),
+        Some((spec, name, source)) => {
+            let rest = args.tail(2);
+            let words = [name, &source].into_iter().chain(rest.iter());
+            let (mut buffer, mut ranges) = (Vec::new(), Vec::with_capacity(args.len()));
+            for word in words {
+                ranges.push(buffer.len()..buffer.len() + word.len());
+                buffer.extend_from_slice(word);
+            }
+            transaction.push(spec, &Args::new(&buffer, &ranges), slot)
+        }
+    }
 }
 
 /// May the command be queued? The slot of its keys, if it has any.

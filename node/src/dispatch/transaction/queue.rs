@@ -46,6 +46,12 @@ struct Queue {
     has_failed: bool,
 }
 
+/// The command writes, or runs a script, which may.
+#[must_use]
+pub fn may_write(spec: &CommandSpec) -> bool {
+    spec.flags.contains(Flags::WRITE) || matches!(spec.id, CommandId::Eval | CommandId::EvalSha)
+}
+
 /// One queued command.
 #[derive(Clone, Debug)]
 pub struct Queued {
@@ -157,7 +163,7 @@ impl Transaction {
     #[must_use]
     pub fn may_write(&self) -> bool {
         let mut commands = self.queue.iter().flat_map(|queue| &queue.commands);
-        commands.any(|command| command.spec.flags.contains(Flags::WRITE))
+        commands.any(|command| may_write(command.spec))
     }
 
     /// A queued command is not about keys: its reply is made here.

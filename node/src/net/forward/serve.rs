@@ -14,7 +14,8 @@ use korum_protocol::rope::Rope;
 
 use super::super::measure::Measure;
 use super::super::peer::{Cutter, FrameWriter, PeerConnection, PeerError};
-use super::{GOODBYE, REPLIES, TOLD, encode_answers, write_or_add, write_piece};
+use super::waiting::Parkings;
+use super::{CANCEL, GOODBYE, REPLIES, TOLD, WAITING, encode_answers, write_or_add, write_piece};
 use crate::dispatch::{Batch, Caller, publish, track};
 use crate::env::random::random;
 use crate::node::Node;
@@ -36,9 +37,11 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
     let (replies, outgoing) = tokio::sync::mpsc::channel::<Rope>(WAITING_MAX);
     let permits = Arc::new(tokio::sync::Semaphore::new(WAITING_MAX));
     let mut departure = node.departure.subscribe();
+    let peer_node = peer.node;
     // Moves `replies`, so that the writer ends when everything was answered.
     let read = async move {
         let mut spare: Option<Batch> = None;
+        let parkings = Parkings::new(&node, peer_node, &replies);
         loop {
             let frame = tokio::select! {
                 biased;
@@ -46,9 +49,20 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
                 frame = reader.read() => frame.map_err(|error| error.to_string())?,
             };
             let Some(frame) = frame else { break };
-            if frame.kind == TOLD {
-                run_told(&node, peer.node, number, &frame.body)?;
-                continue;
+            match frame.kind {
+                WAITING => {
+                    parkings.begin(frame.body)?;
+                    continue;
+                }
+                CANCEL => {
+                    parkings.cancel(frame.body)?;
+                    continue;
+                }
+                TOLD => {
+                    run_told(&node, peer.node, number, &frame.body)?;
+                    continue;
+                }
+                _ => {}
             }
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
             let body = Some(frame.body.clone());
@@ -74,6 +88,7 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
                 drop(permit);
             });
         }
+        drop(parkings);
         let _ = permits.acquire_many(WAITING_MAX as u32).await;
         Ok::<(), String>(())
     };

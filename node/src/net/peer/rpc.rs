@@ -160,7 +160,7 @@ impl PeerRpc {
         Some(result.map(|connection| {
             let incarnation = connection.peer.incarnation;
             // Kept for use: closing it would look like trouble to the other side.
-            self.put_back(target, &address, purpose, connection);
+            self.visit(target, &address, purpose, |slot| slot.keep(connection));
             incarnation
         }))
     }
@@ -181,12 +181,15 @@ impl PeerRpc {
             let mut connection = self.connection(target, address, purpose, limit).await?;
             match exchange(&mut connection, &request).await {
                 Ok(reply) => {
-                    self.succeeded(target, purpose);
-                    self.put_back(target, address, purpose, connection);
+                    self.visit(target, address, purpose, |slot| {
+                        slot.backoff.succeeded();
+                        slot.keep(connection);
+                    });
                     Ok(reply)
                 }
                 Err(error) => {
-                    self.failed(target, purpose);
+                    // It was taken, and broke before it answered: one more reason to wait.
+                    self.visit(target, address, purpose, |slot| self.failed(slot));
                     let incarnation = Some(connection.peer.incarnation);
                     (self.on_event)(PeerEvent { node: target, incarnation, trouble: Trouble::Broken });
                     Err(RpcError::Broken(error))
@@ -224,15 +227,11 @@ impl PeerRpc {
             }
         }
         // The outer deadline may strike first; the slot then simply learns nothing.
-        let result = dial(&self.local, address, Some(target), purpose, limit.mul_f64(0.9)).await;
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = slots.entry((target, purpose)).or_default();
-        match result {
+        match dial(&self.local, address, Some(target), purpose, limit.mul_f64(0.9)).await {
             // It has succeeded when something was answered on it.
             Ok(connection) => Ok(connection),
             Err(source) => {
-                slot.backoff.failed(self.clock.now(), random::random().random());
-                drop(slots);
+                self.visit(target, address, purpose, |slot| self.failed(slot));
                 let trouble = match source {
                     DialError::Refused => Some(Trouble::Refused),
                     DialError::WrongPeer { .. } => Some(Trouble::Replaced),
@@ -246,23 +245,12 @@ impl PeerRpc {
         }
     }
 
-    /// Something was answered.
-    fn succeeded(&self, target: NodeId, purpose: Purpose) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get_mut(&(target, purpose)) {
-            slot.backoff.succeeded();
-        }
+    fn failed(&self, slot: &mut Slot) {
+        slot.backoff.failed(self.clock.now(), random::random().random());
     }
 
-    /// A connection that was taken, and broke before it answered: one more reason to wait.
-    fn failed(&self, target: NodeId, purpose: Purpose) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(slot) = slots.get_mut(&(target, purpose)) {
-            slot.backoff.failed(self.clock.now(), random::random().random());
-        }
-    }
-
-    fn put_back(&self, target: NodeId, address: &str, purpose: Purpose, connection: PeerConnection) {
+    /// What is known of that place, unless the peer is reached elsewhere by now, or there are too many.
+    fn visit(&self, target: NodeId, address: &str, purpose: Purpose, visit: impl FnOnce(&mut Slot)) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.len() >= PEERS_MAX && !slots.contains_key(&(target, purpose)) {
             return;
@@ -271,8 +259,16 @@ impl PeerRpc {
         if slot.address.is_empty() {
             address.clone_into(&mut slot.address);
         }
-        if slot.address == address && slot.idle.len() < IDLE_MAX {
-            slot.idle.push(connection);
+        if slot.address == address {
+            visit(slot);
+        }
+    }
+}
+
+impl Slot {
+    fn keep(&mut self, connection: PeerConnection) {
+        if self.idle.len() < IDLE_MAX {
+            self.idle.push(connection);
         }
     }
 }

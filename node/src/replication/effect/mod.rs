@@ -7,8 +7,10 @@
 //! ```text
 //! effect   = 1 key value | 2 key value deadline | 3 key | 4 key deadline | 5 key | 6 key bytes
 //!          | 7 key offset bytes | 8 | 9 key state | 10 key state deadline | 11 key change
+//!          | 12 key node client number
 //!            set           set until               delete  deadline         persist append
 //!            overwrite            clear  a collection, the same until       a change inside one
+//!            a command that waited was served
 //! key, bytes = varint length, bytes      deadline, offset = varint
 //! value    = 1 zigzag varint | 2 bytes | 3 bytes                        integer, string, raw string
 //! state, change: see `state`, `change`
@@ -18,6 +20,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use korum_protocol::rope::Rope;
 
+use crate::store::served::Token;
 use crate::store::{Change, ValueRef};
 use codec::{
     put_bytes, put_key, put_value, put_varint, take_byte, take_bytes, take_length, take_value, take_varint,
@@ -42,6 +45,7 @@ const CLEAR: u8 = 8;
 const COLLECTION: u8 = 9;
 const COLLECTION_UNTIL: u8 = 10;
 const CHANGE: u8 = 11;
+const SERVED: u8 = 12;
 
 /// What happened to one key, or to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -99,6 +103,13 @@ pub enum Effect<'a> {
         offset: usize,
         /// The part.
         bytes: &'a [u8],
+    },
+    /// A command of another node's client that waited for a key was served with what was done before.
+    Served {
+        /// The key.
+        key: &'a [u8],
+        /// Which command.
+        token: Token,
     },
     /// All keys of the partition are gone.
     Clear,
@@ -171,6 +182,10 @@ impl<'a> Effect<'a> {
                 put_varint(out, offset as u64);
                 put_bytes(out, bytes);
             }
+            Self::Served { key, token } => {
+                put_key(out, SERVED, key);
+                [token.node, token.client, token.number].map(|number| put_varint(out, number));
+            }
             Self::Clear => out.put_u8(CLEAR),
         }
     }
@@ -204,7 +219,7 @@ impl<'a> Effect<'a> {
         if kind == CLEAR {
             return Ok(Self::Clear);
         }
-        if !(SET..=CHANGE).contains(&kind) {
+        if !(SET..=SERVED).contains(&kind) {
             return Err(EffectError::UnknownEffect(kind));
         }
         let key = take_bytes(input)?;
@@ -224,6 +239,10 @@ impl<'a> Effect<'a> {
                 Self::Collection { key, state, deadline_ms: Some(take_varint(input)?) }
             }
             CHANGE => Self::Change { key, change: change::take(input)? },
+            SERVED => {
+                let (node, client) = (take_varint(input)?, take_varint(input)?);
+                Self::Served { key, token: Token { node, client, number: take_varint(input)? } }
+            }
             _ => {
                 let offset = take_length(input)?;
                 Self::Overwrite { key, offset, bytes: take_bytes(input)? }
@@ -241,6 +260,7 @@ impl<'a> Effect<'a> {
             | Self::Delete { key }
             | Self::Deadline { key, .. }
             | Self::Append { key, .. }
+            | Self::Served { key, .. }
             | Self::Overwrite { key, .. } => Some(key),
             Self::Clear => None,
         }
@@ -257,11 +277,13 @@ fn put_deadline(out: &mut BytesMut, deadline_ms: Option<u64>) {
 mod tests {
     use super::*;
     use crate::store::keyspace::Place;
-    use crate::store::{HashChange, HashPosition, StringRef};
+    use crate::store::{HashChange, HashPosition, ListChange, StringRef};
     use proptest::prelude::*;
 
     fn effects<'a>(key: &'a [u8], bytes: &'a [u8], number: i64, deadline: Option<u64>) -> Vec<Effect<'a>> {
         let value = |string| Effect::Set { key, value: ValueRef::String(string), deadline_ms: deadline };
+        let index = number.unsigned_abs() as usize;
+        let list = |change| Effect::Change { key, change: Change::List(change) };
         vec![
             value(StringRef::Integer(number)),
             value(StringRef::Bytes(bytes)),
@@ -272,6 +294,15 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            list(ListChange::PushFront { item: bytes }),
+            list(ListChange::PushBack { item: bytes }),
+            list(ListChange::PopFront { count: index }),
+            list(ListChange::PopBack { count: index }),
+            list(ListChange::Set { index, item: bytes }),
+            list(ListChange::Insert { index, item: bytes }),
+            list(ListChange::RemoveEqual { item: bytes, limit: index, from_back: false }),
+            list(ListChange::RemoveEqual { item: bytes, limit: index, from_back: true }),
+            Effect::Served { key, token: Token { node: number as u64, client: 1, number: index as u64 } },
             Effect::Clear,
         ]
     }

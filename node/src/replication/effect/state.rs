@@ -6,6 +6,7 @@
 //! ```text
 //! state = kind | varint number of items | items       item = varint length, bytes
 //! hash  = field value field value …
+//! list  = item item …
 //! ```
 //! What is read is checked whole, so that making a value of it cannot fail.
 
@@ -13,7 +14,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Hash, HashChange, Kind, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, List, ListChange, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +34,10 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
                 put_bytes(out, field);
                 put_bytes(out, value);
             }
+        }
+        ValueRef::List(list) => {
+            head(out, Kind::List, list.len());
+            list.iter().for_each(|item| put_bytes(out, item));
         }
     }
 }
@@ -66,6 +71,7 @@ impl<'a> State<'a> {
     fn is_whole(&self) -> bool {
         match self.kind {
             Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
+            Kind::List => self.count > 0,
         }
     }
 
@@ -86,6 +92,11 @@ impl<'a> State<'a> {
                     hash.apply(&HashChange::Set { field, value });
                 }
                 Value::Hash(Box::new(hash))
+            }
+            Kind::List => {
+                let mut list = List::default();
+                items.for_each(|item| list.apply(&ListChange::PushBack { item }));
+                Value::List(Box::new(list))
             }
         }
     }
@@ -119,6 +130,14 @@ mod tests {
                 hash.apply(&HashChange::Set { field, value });
             }
             let value = Value::Hash(Box::new(hash));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_list_reads_back(items in proptest::collection::vec(any::<Vec<u8>>(), 1..50)) {
+            let mut list = List::default();
+            items.iter().for_each(|item| list.apply(&ListChange::PushBack { item }));
+            let value = Value::List(Box::new(list));
             prop_assert_eq!(read_back(&value), value);
         }
 

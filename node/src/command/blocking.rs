@@ -1,0 +1,80 @@
+//! How long a command waits that finds nothing.
+//!
+//! For: the timeouts of commands that may wait, with Redis' errors.
+//! Not here: waiting (`dispatch::blocking`); what they do when there is something is their family's.
+//!
+//! Run on a partition, such a command does what it can do at once, or answers null: that is all that it does in a
+//! transaction or a script.
+
+use std::time::Duration;
+
+use korum_protocol::command::CommandId;
+use korum_protocol::resp::Args;
+
+use super::string::float::LongDouble;
+use super::{Call, Stop};
+
+/// How long a command waits; `None`: for ever. To be asked of one that was found right.
+#[must_use]
+pub fn timeout(id: CommandId, args: &Args<'_>, now_ms: u64) -> Option<Duration> {
+    let at = match id {
+        CommandId::BlMPop => 1,
+        CommandId::BlPop | CommandId::BrPop | CommandId::BlMove | CommandId::BrPopLPush => args.len() - 1,
+        _ => return None,
+    };
+    seconds(args.get(at)?, now_ms).ok().flatten()
+}
+
+/// Checks the timeout at an argument, which is in seconds.
+pub fn check(call: &Call<'_>, index: usize) -> Result<(), Stop> {
+    seconds(call.arg(index), call.now_ms).map(|_| ())
+}
+
+/// A timeout in seconds, with fractions, rounded up to milliseconds; `None`: none.
+fn seconds(text: &[u8], now_ms: u64) -> Result<Option<Duration>, Stop> {
+    let seconds = LongDouble::parse(text).ok_or("ERR timeout is not a float or out of range")?;
+    let (is_negative, ms) = seconds.thousandths();
+    match ms.and_then(|ms| i64::try_from(ms).ok()) {
+        Some(0) => Ok(None),
+        _ if is_negative => Err("ERR timeout is negative".into()),
+        Some(ms) if i64::MAX - ms >= now_ms as i64 => Ok(Some(Duration::from_millis(ms as u64))),
+        Some(_) | None => Err("ERR timeout is out of range".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_seconds_with_fractions() {
+        let ms =
+            |text: &str| seconds(text.as_bytes(), 1_000).map(|wait| wait.map_or(0, |wait| wait.as_millis()));
+        for (text, expected) in [
+            ("0", 0),
+            ("1", 1000),
+            ("0.5", 500),
+            ("0.001", 1),
+            ("0.0001", 1),
+            ("1.0011", 1002),
+            ("-0.0001", 0),
+            ("0x10", 16_000),
+            ("1e3", 1_000_000),
+            ("9223372036854774", 9_223_372_036_854_774_000),
+        ] {
+            assert_eq!(ms(text), Ok(expected), "{text}");
+        }
+        for (text, error) in [
+            ("x", "ERR timeout is not a float or out of range"),
+            ("", "ERR timeout is not a float or out of range"),
+            ("nan", "ERR timeout is not a float or out of range"),
+            ("-1", "ERR timeout is negative"),
+            ("-inf", "ERR timeout is negative"),
+            ("inf", "ERR timeout is out of range"),
+            ("9223372036854775", "ERR timeout is out of range"),
+            ("1e30", "ERR timeout is out of range"),
+        ] {
+            assert_eq!(ms(text), Err(error.into()), "{text}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Waiting at a partition's primary, under its lock.
+//!
+//! For: parking a command that found nothing, and running it again when something comes, in the order in which such
+//! commands came, as a part of the step that brought it: so nobody comes in between.
+//! Not here: the way of the reply (`blocking`), the order itself (`store::waiting`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use bytes::Bytes;
+use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions};
+use korum_protocol::id::{Incarnation, Position};
+use korum_protocol::map::PartitionId;
+use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
+use korum_protocol::resp::{Args, ReplyWriter};
+use korum_protocol::rope::Rope;
+use tokio::sync::oneshot;
+
+use super::super::caller::Caller;
+use super::super::execute;
+use crate::command::{Call, Looks};
+use crate::env::random::Random;
+use crate::replication::effect::{Effect, Effects};
+use crate::replication::primary::{Primary, Waits};
+use crate::store::served::Token;
+use crate::store::waiting::{Ticket, Wanted};
+use crate::store::{HashPosition, Keyspace, Source, ValueRef};
+
+/// Commands that wait on this node, for its own clients and for those of others.
+const PARKED_MAX: usize = 1 << 16;
+/// Bytes of their requests.
+const PARKED_BYTES_MAX: usize = 256 << 20;
+/// Keys that one command may wait for.
+const KEYS_MAX: usize = 1 << 16;
+
+/// What a command waits for; `None` for one that never waits.
+#[must_use]
+pub fn wanted(id: CommandId) -> Option<Wanted> {
+    match id {
+        CommandId::BlPop
+        | CommandId::BrPop
+        | CommandId::BlMove
+        | CommandId::BrPopLPush
+        | CommandId::BlMPop => Some(Wanted::ListItem),
+        _ => None,
+    }
+}
+
+/// Is there, in a value, what is waited for?
+fn is_met(wanted: Wanted, value: Option<ValueRef<'_>>) -> bool {
+    match (wanted, value) {
+        (Wanted::ListItem, Some(ValueRef::List(_))) | (Wanted::GroupEntry, _) => true,
+        (Wanted::ListItem | Wanted::Member | Wanted::Entry, _) => false,
+    }
+}
+
+/// How many commands wait on a node.
+#[derive(Default, Debug)]
+pub struct Gauge {
+    commands: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// A part of what a gauge shows; dropping it gives it back.
+#[derive(Debug)]
+struct Share {
+    gauge: Arc<Gauge>,
+    bytes: usize,
+}
+
+impl Gauge {
+    fn take(self: &Arc<Self>, bytes: usize) -> Option<Share> {
+        self.commands.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+        let share = Share { gauge: Arc::clone(self), bytes };
+        let fits = self.commands.load(Relaxed) <= PARKED_MAX && self.bytes.load(Relaxed) <= PARKED_BYTES_MAX;
+        fits.then_some(share)
+    }
+
+    /// Commands that wait.
+    #[must_use]
+    pub fn commands(&self) -> usize {
+        self.commands.load(Relaxed)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.gauge.commands.fetch_sub(1, Relaxed);
+        self.gauge.bytes.fetch_sub(self.bytes, Relaxed);
+    }
+}
+
+/// A command that is to wait if it finds nothing.
+pub struct Parking {
+    /// The whole request; it is kept while the command waits.
+    pub request: Bytes,
+    /// Of a client of another node: which command it is, and whether it has waited on a connection that broke.
+    pub token: Option<(Token, bool)>,
+    /// Where it is counted.
+    pub gauge: Arc<Gauge>,
+}
+
+/// A command that waits. Dropping it hands it back: it was not executed.
+pub struct Waiter {
+    spec: &'static CommandSpec,
+    request: Bytes,
+    caller: Caller,
+    token: Option<Token>,
+    sender: oneshot::Sender<Answered>,
+    _share: Share,
+}
+
+/// What a command that waited has done, to be settled before it is answered.
+pub struct Answered {
+    /// Its reply.
+    pub reply: Rope,
+    /// Where the partition stood after it.
+    pub position: Position,
+    /// It has changed something.
+    pub is_write: bool,
+    /// What its reply waits for.
+    pub waits: Waits,
+    /// Under whose lease it was executed.
+    pub run: Option<Incarnation>,
+}
+
+/// Where a command waits.
+pub struct Parked {
+    /// The partition.
+    pub partition: PartitionId,
+    /// Its era: a ticket of another one means nothing.
+    pub era: korum_protocol::id::Epoch,
+    /// The place there.
+    pub ticket: Ticket,
+    /// Tells what came of it; ends without a word if it was handed back.
+    pub receiver: oneshot::Receiver<Answered>,
+}
+
+/// What came of an attempt to park.
+pub enum Outcome {
+    /// It waits.
+    Parked(Parked),
+    /// It was served before, and the answer was lost.
+    ServedBefore,
+    /// Too many wait already.
+    Full,
+}
+
+/// What nobody has: the reply of a command that may wait.
+#[must_use]
+pub fn is_nothing(reply: &[u8]) -> bool {
+    matches!(reply, b"*-1\r\n" | b"$-1\r\n" | b"_\r\n")
+}
+
+impl Parking {
+    /// Parks the command, which has just found nothing on this partition.
+    pub fn park(
+        self,
+        id: PartitionId,
+        primary: &mut Primary,
+        keyspace: &Keyspace,
+        spec: &'static CommandSpec,
+        args: &Args<'_>,
+        caller: Caller,
+    ) -> Outcome {
+        let Some(wanted) = wanted(spec.id) else { return Outcome::Full };
+        let Ok(keys) = key_positions(spec, args) else { return Outcome::Full };
+        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(&args[at])).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let size = self.request.len() + keys.len() * size_of::<(HashPosition, Wanted, Ticket)>();
+        let Some(share) = self.gauge.take(size).filter(|_| keys.len() <= KEYS_MAX) else {
+            return Outcome::Full;
+        };
+        let (sender, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            spec,
+            request: self.request,
+            caller,
+            token: self.token.map(|it| it.0),
+            sender,
+            _share: share,
+        };
+        let ticket = primary.waiting.park(keys, wanted, waiter);
+        Outcome::Parked(Parked { partition: id, era: primary.era, ticket, receiver })
+    }
+}
+
+/// Before a command is run: was it served on a connection that broke? If it still waits, for that connection, it is
+/// taken away.
+#[must_use]
+pub fn was_served(parking: Option<&Parking>, primary: &mut Primary, keyspace: &Keyspace) -> bool {
+    let Some((token, true)) = parking.and_then(|parking| parking.token) else { return false };
+    if let Some(ticket) = primary.waiting.find(|waiter: &Waiter| waiter.token == Some(token)) {
+        primary.waiting.remove(ticket);
+    }
+    keyspace.served.has(token)
+}
+
+/// A command that waited and has been run, still under the lock.
+pub struct Run {
+    waiter: Waiter,
+    reply: Rope,
+    is_write: bool,
+}
+
+/// What a waiting command is run with.
+pub struct Ground<'a> {
+    pub keyspace: &'a mut Keyspace,
+    pub now_ms: u64,
+    pub random: &'a mut Random,
+    pub effects: &'a mut Effects,
+    pub looks: &'a mut Looks,
+}
+
+/// Runs whoever waits for what the effects so far may have brought; what they do themselves may bring something for
+/// others. All of it is one step.
+pub fn run_waiting(primary: &mut Primary, ground: &mut Ground<'_>) -> Vec<Run> {
+    let mut done = Vec::new();
+    let mut next = 0;
+    while next < ground.effects.count() {
+        let place = ground.effects.places().nth(next);
+        next += 1;
+        let Some(Some(position)) = place else { continue };
+        for wanted in Wanted::ALL {
+            run_queue(primary, ground, position, wanted, &mut done);
+        }
+    }
+    done
+}
+
+fn run_queue(
+    primary: &mut Primary,
+    ground: &mut Ground<'_>,
+    position: HashPosition,
+    wanted: Wanted,
+    done: &mut Vec<Run>,
+) {
+    let mut at = Ticket::default();
+    while let Some(ticket) = primary.waiting.next(position, wanted, at) {
+        at = ticket;
+        let Some(waiter) = primary.waiting.get(ticket) else { continue };
+        if waiter.sender.is_closed() {
+            primary.waiting.remove(ticket);
+            continue;
+        }
+        match waiter.run(position, wanted, ground) {
+            Found::NoValue => return,
+            Found::Nothing => {}
+            Found::Something(reply, is_write) => {
+                if let Some(waiter) = primary.waiting.remove(ticket) {
+                    done.push(Run { waiter, reply, is_write });
+                }
+            }
+        }
+    }
+}
+
+enum Found {
+    /// The key does not hold what anybody in this queue waits for.
+    NoValue,
+    /// There is nothing for this one.
+    Nothing,
+    /// Its reply, and whether it has changed something.
+    Something(Rope, bool),
+}
+
+impl Waiter {
+    fn run(&self, position: HashPosition, wanted: Wanted, ground: &mut Ground<'_>) -> Found {
+        let mut parser = RequestParser::new(RequestLimits::unlimited());
+        let Ok(Parsed::Request { .. }) = parser.parse(&self.request) else {
+            unreachable!("a request that was parsed before it was parked")
+        };
+        let args = parser.args(&self.request);
+        let Ok(mut keys) = key_positions(self.spec, &args) else { return Found::Nothing };
+        let key = keys.find(|&at| ground.keyspace.hash_position(&args[at]) == position);
+        let Some(key) = key.map(|at| &args[at]) else { return Found::Nothing };
+        let value = ground.keyspace.peek(key, ground.now_ms).map(crate::store::Entry::value);
+        if !is_met(wanted, value) {
+            return Found::NoValue;
+        }
+        let before = ground.effects.count();
+        ground.looks.prepare(self.spec, self.caller.marks_access);
+        let mut reply = Rope::new();
+        execute::run(
+            self.spec.id,
+            &mut Call {
+                args,
+                keyspace: &mut *ground.keyspace,
+                now_ms: ground.now_ms,
+                random: &mut *ground.random,
+                effects: &mut *ground.effects,
+                looks: &mut *ground.looks,
+                source: &Source::none(),
+                reply: ReplyWriter::holding(&mut reply, self.caller.version),
+            },
+        );
+        if is_nothing(reply.copied()) {
+            return Found::Nothing;
+        }
+        let is_write = self.spec.flags.contains(Flags::WRITE) && ground.effects.count() > before;
+        if let Some(token) = self.token.filter(|_| is_write) {
+            ground.keyspace.served.note(token);
+            ground.effects.push(Some(position), &Effect::Served { key, token });
+        }
+        Found::Something(reply, is_write)
+    }
+}
+
+impl Run {
+    /// Hands the reply on, once the step is numbered.
+    pub fn answer(self, primary: &Primary, position: Position, run: Option<Incarnation>) {
+        let mut waits = Waits::default();
+        if self.waiter.caller.is_strong {
+            primary.settlement(&mut waits);
+        }
+        let answered = Answered { reply: self.reply, position, is_write: self.is_write, waits, run };
+        // Whoever waited is gone since a moment ago: the answer is lost with the connection, as any other.
+        let _ = self.waiter.sender.send(answered);
+    }
+}
