@@ -10,7 +10,20 @@ const FACTS: &str = include_str!("commands_redis_7_0.txt");
 const REPLIES: &str = include_str!("replies_redis_7_0.txt");
 
 /// What we have and Redis 7.0 has not.
-const NEWER: [&str; 2] = ["client|setinfo", "client|no-touch"];
+const NEWER: [&str; 12] = [
+    "client|setinfo",
+    "client|no-touch",
+    "hexpire",
+    "hpexpire",
+    "hexpireat",
+    "hpexpireat",
+    "httl",
+    "hpttl",
+    "hexpiretime",
+    "hpexpiretime",
+    "hpersist",
+    "hgetdel",
+];
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#'))
@@ -157,6 +170,11 @@ fn keys_stand_where_the_table_says() {
         ("LCS a b LEN", &[1, 2]),
         ("OBJECT ENCODING a", &[2]),
         ("MEMORY USAGE a SAMPLES 1", &[2]),
+        ("SINTERSTORE a b c", &[1, 2, 3]),
+        ("ZUNIONSTORE a 2 b c WEIGHTS 1 2", &[1, 3, 4]),
+        ("GEORADIUS a 1 2 3 km STORE b STOREDIST c", &[1, 9]),
+        ("GEORADIUSBYMEMBER a b 3 km STORE store", &[1, 6]),
+        ("GEORADIUS a 1 2 3 km STORE", &[1]),
         ("CLUSTER KEYSLOT a", &[]),
         ("KORUM EXPLAIN a", &[]),
     ] {

@@ -20,14 +20,20 @@ use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, String
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod bitmap;
 pub mod blocking;
+pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod list;
 pub mod partition;
 pub mod sample;
 pub mod scan;
 pub mod script;
+pub mod stream;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod transaction;
 pub mod unit;
@@ -35,6 +41,7 @@ pub mod unit;
 pub mod client;
 pub mod cluster;
 pub mod connection;
+pub mod debug;
 pub mod korum;
 pub mod memory;
 pub mod outcome;
@@ -46,6 +53,8 @@ pub mod tracking;
 
 #[cfg(test)]
 mod events_tests;
+#[cfg(test)]
+mod no_divergence;
 #[cfg(test)]
 mod no_panic;
 #[cfg(test)]
@@ -215,6 +224,21 @@ impl<'a> Call<'a> {
     #[inline]
     fn notify(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
         self.effects.notices.add(class, event, place.key);
+    }
+
+    /// Tells that something was removed from a key, and of the key's end if that was the last.
+    fn notify_removal(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
+        self.notify(class, event, place);
+        if !self.keyspace.contains(place.key) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
+    }
+
+    /// Removes a key of which a command leaves nothing, and tells of it if it was there.
+    fn delete_and_notify(&mut self, place: Place<'_>) {
+        if self.delete(place) {
+            self.notify(Classes::GENERIC, "del", place);
+        }
     }
 
     /// Sets or takes away the deadline of a key that is there.

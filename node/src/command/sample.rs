@@ -3,6 +3,7 @@
 //! For: `HRANDFIELD SRANDMEMBER ZRANDMEMBER SPOP`: which items, by their indexes.
 //! Not here: the collections.
 
+use korum_protocol::limits::BULK_BYTES_MAX;
 use rand::RngExt;
 use rand::seq::index;
 
@@ -61,6 +62,12 @@ impl Sample {
                 }
             }
         }
+    }
+
+    /// Whether so many items cannot be answered whatever they are: each takes at least six bytes.
+    #[must_use]
+    pub fn is_too_large(self, len: usize) -> bool {
+        self.size(len) > BULK_BYTES_MAX / 6
     }
 
     /// Indexes below `len`, in no particular order.

@@ -68,7 +68,7 @@ impl Bench {
             reply: ReplyWriter::holding(&mut out, self.version),
         };
         let mut name = String::from_utf8(arguments[0].to_ascii_lowercase()).unwrap();
-        if name == "object" || name == "memory" {
+        if matches!(&name[..], "object" | "memory" | "xgroup" | "xinfo") {
             name = format!("{name}|{}", String::from_utf8_lossy(arguments[1]).to_ascii_lowercase());
         }
         let spec = lookup_whole(&name).unwrap_or_else(|| panic!("no command {name}"));

@@ -14,7 +14,10 @@ use super::garbage::Garbage;
 use super::hash::{Hash, HashChange};
 use super::keyspace::{Keyspace, Place};
 use super::list::{List, ListChange};
+use super::set::{Set, SetChange};
+use super::sorted_set::{SortedSet, SortedSetChange};
 use super::value::{Value, ValueRef};
+use super::xstream::{Stream, StreamChange};
 
 /// The kinds of collections; the number is their byte between nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,8 +25,14 @@ use super::value::{Value, ValueRef};
 pub enum Kind {
     /// Items in order.
     List = 1,
+    /// Members, each once.
+    Set = 2,
+    /// Members with scores.
+    SortedSet = 3,
     /// Fields with values.
     Hash = 4,
+    /// Entries in the order of their ids.
+    Stream = 15,
 }
 
 /// What happens inside a collection: decided by a primary, done by every copy in the same way.
@@ -33,6 +42,12 @@ pub enum Change<'a> {
     Hash(HashChange<'a>),
     /// To a list.
     List(ListChange<'a>),
+    /// To a stream.
+    Stream(StreamChange<'a>),
+    /// To a set.
+    Set(SetChange<'a>),
+    /// To a sorted set.
+    SortedSet(SortedSetChange<'a>),
 }
 
 /// A collection, seen from a value.
@@ -53,9 +68,27 @@ impl Collection for List {
     }
 }
 
+impl Collection for Stream {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::Stream(stream) = value { Some(stream) } else { None }
+    }
+}
+
+impl Collection for Set {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::Set(set) = value { Some(set) } else { None }
+    }
+}
+
+impl Collection for SortedSet {
+    fn of(value: ValueRef<'_>) -> Option<&Self> {
+        if let ValueRef::SortedSet(set) = value { Some(set) } else { None }
+    }
+}
+
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 2] = [Self::List, Self::Hash];
+    pub const ALL: [Self; 5] = [Self::List, Self::Hash, Self::Stream, Self::Set, Self::SortedSet];
 
     /// An empty collection of this kind.
     #[must_use]
@@ -63,6 +96,9 @@ impl Kind {
         match self {
             Self::Hash => Value::Hash(Box::default()),
             Self::List => Value::List(Box::default()),
+            Self::Stream => Value::Stream(Box::default()),
+            Self::Set => Value::Set(Box::default()),
+            Self::SortedSet => Value::SortedSet(Box::default()),
         }
     }
 }
@@ -74,6 +110,9 @@ impl Change<'_> {
         match self {
             Self::Hash(_) => Kind::Hash,
             Self::List(_) => Kind::List,
+            Self::Stream(_) => Kind::Stream,
+            Self::Set(_) => Kind::Set,
+            Self::SortedSet(_) => Kind::SortedSet,
         }
     }
 
@@ -88,7 +127,20 @@ impl Change<'_> {
                 list.apply(change);
                 list.is_empty()
             }
-            (Self::Hash(_) | Self::List(_), _) => false,
+            (Self::Stream(change), Value::Stream(stream)) => {
+                stream.apply(change);
+                // An empty stream stays: its last id must not be given out again.
+                false
+            }
+            (Self::Set(change), Value::Set(set)) => {
+                set.apply(change);
+                set.is_empty()
+            }
+            (Self::SortedSet(change), Value::SortedSet(set)) => {
+                set.apply(change);
+                set.is_empty()
+            }
+            (Self::Hash(_) | Self::List(_) | Self::Stream(_) | Self::Set(_) | Self::SortedSet(_), _) => false,
         }
     }
 }

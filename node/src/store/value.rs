@@ -12,6 +12,9 @@ use korum_protocol::resp::reply::decimal;
 use super::hash::Hash;
 use super::integer;
 use super::list::List;
+use super::set::Set;
+use super::sorted_set::SortedSet;
+use super::xstream::Stream;
 
 /// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
 pub const EMBEDDED_BYTES_MAX: usize = 44;
@@ -25,6 +28,12 @@ pub enum Value {
     Hash(Box<Hash>),
     /// Of `LPUSH` and kin.
     List(Box<List>),
+    /// Of `XADD` and kin.
+    Stream(Box<Stream>),
+    /// Of `SADD` and kin.
+    Set(Box<Set>),
+    /// Of `ZADD` and kin.
+    SortedSet(Box<SortedSet>),
 }
 
 /// A string that the store owns; two are equal if no command can tell them apart.
@@ -47,6 +56,12 @@ pub enum ValueRef<'a> {
     Hash(&'a Hash),
     /// Of `LPUSH` and kin.
     List(&'a List),
+    /// Of `XADD` and kin.
+    Stream(&'a Stream),
+    /// Of `SADD` and kin.
+    Set(&'a Set),
+    /// Of `ZADD` and kin.
+    SortedSet(&'a SortedSet),
 }
 
 /// A string, borrowed; the variants are those of [`StringValue`], and so is equality.
@@ -68,6 +83,9 @@ impl Value {
             Self::String(string) => ValueRef::String(string.as_ref()),
             Self::Hash(hash) => ValueRef::Hash(hash),
             Self::List(list) => ValueRef::List(list),
+            Self::Stream(stream) => ValueRef::Stream(stream),
+            Self::Set(set) => ValueRef::Set(set),
+            Self::SortedSet(set) => ValueRef::SortedSet(set),
         }
     }
 
@@ -80,6 +98,9 @@ impl Value {
             Self::String(StringValue::Raw(bytes)) => bytes.capacity(),
             Self::Hash(hash) => hash.heap_bytes(),
             Self::List(list) => list.heap_bytes(),
+            Self::Stream(stream) => stream.heap_bytes(),
+            Self::Set(set) => set.heap_bytes(),
+            Self::SortedSet(set) => set.heap_bytes(),
         }
     }
 }
@@ -152,6 +173,9 @@ impl<'a> ValueRef<'a> {
             Self::String(string) => Value::String(string.to_value()),
             Self::Hash(hash) => Value::Hash(Box::new(hash.clone())),
             Self::List(list) => Value::List(Box::new(list.clone())),
+            Self::Stream(stream) => Value::Stream(Box::new(stream.clone())),
+            Self::Set(set) => Value::Set(Box::new(set.clone())),
+            Self::SortedSet(set) => Value::SortedSet(Box::new(set.clone())),
         }
     }
 
@@ -162,6 +186,9 @@ impl<'a> ValueRef<'a> {
             Self::String(_) => "string",
             Self::Hash(_) => "hash",
             Self::List(_) => "list",
+            Self::Stream(_) => "stream",
+            Self::Set(_) => "set",
+            Self::SortedSet(_) => "zset",
         }
     }
 
@@ -172,6 +199,9 @@ impl<'a> ValueRef<'a> {
             Self::String(string) => string.encoding(),
             Self::Hash(hash) => hash.encoding(),
             Self::List(list) => list.encoding(),
+            Self::Stream(stream) => stream.encoding(),
+            Self::Set(set) => set.encoding(),
+            Self::SortedSet(set) => set.encoding(),
         }
     }
 }

@@ -14,15 +14,21 @@ mod tips;
 pub mod spec;
 pub mod table;
 // The families, as data.
+pub mod bitmap;
 pub mod cluster;
 pub mod connection;
+pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod korum;
 pub mod list;
 pub mod pubsub;
 pub mod scripting;
 pub mod server;
+pub mod stream;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 pub mod transaction;
 // What is done with them.

@@ -276,6 +276,12 @@ impl CommandSpec {
         self
     }
 
+    /// Sets what finds the keys where the specifications say more or less than the truth.
+    pub(super) const fn find_keys(mut self, find: FindKeys) -> Self {
+        self.find_keys = Some(find);
+        self
+    }
+
     /// Adds categories beyond those of group and flags.
     pub(super) const fn also(mut self, categories: &[Categories]) -> Self {
         self.categories = self.categories.union(Categories::of(categories));

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Random commands, sent to Redis 7.0 and to Korum: every reply must be the same, byte for byte.
 
-  differential.py [--seed N] [--commands 20000] [--all] [--reference HOST:PORT] [--subject HOST:PORT]
+  differential.py [--families hashes,keys] [--seed N] [--commands 20000] [--all] [--resp 2|3] [--list]
+                  [--reference HOST:PORT] [--subject HOST:PORT]
 
-For: the long tail of options, edge values and error texts of the string and key families.
-Not here: many nodes (one partition's worth of commands is the same anywhere), speed.
+For: the long tail of options, edge values and error texts of all families of commands on keys.
+Not here: the commands (`families`, one a file), many nodes (one partition's worth of commands is the same anywhere),
+speed.
 
 Everything follows from the seed. After a difference it prints the seed, the command, both replies and the commands
 that touched the same keys before; both servers are then emptied and it goes on, so that one run shows all kinds.
+Now and then, and at the end, all keys are compared: type, value, deadline.
 Without --reference it starts a redis-server of its own; without --subject a node (see support.py).
 """
 
@@ -24,13 +27,12 @@ from collections import OrderedDict
 
 import support
 import process
+from families import all_families, rules
+from families.words import Words
 from resp import encode
 
 BATCH = 40
-# replies that depend on the moment: numbers may differ by this much (milliseconds, seconds)
-NEAR = {"PTTL": 2000, "PEXPIRETIME": 2000, "TTL": 2, "EXPIRETIME": 2}
-UNORDERED = {"KEYS", "SCAN"}
-UNPREDICTABLE = {"TIME", "RANDOMKEY", "WAIT"}  # only that both answer with the same kind of reply
+STATE_EVERY = 1000  # commands between two comparisons of all keys
 
 
 class Raw:
@@ -77,207 +79,31 @@ class Raw:
         return line
 
 
-class Generator:
-    """Commands from a seed."""
+class Rules:
+    """How replies are compared, and how values are read, by all families."""
 
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.later = 0
-        self.keys = [b"{d}%d" % i for i in range(12)] + [b"plain%d" % i for i in range(6)]
-        self.keys += [b"", b"\x00\xff\r\n{d}", b"{}x", "schlüssel{d}".encode()]
-        self.tagged = self.keys[:12] + [b"{d}\x00\r\n\xfe"]
+    def __init__(self, families):
+        self.rules, self.reads, self.exchanged = {}, {}, set()
+        for family in families.values():
+            self.exchanged.update(family.EXCHANGED)
+            self.rules.update(family.RULES)
+            for name, commands in family.READS.items():
+                self.reads.setdefault(name, []).extend(commands)
 
-    def any(self, *choices):
-        """One of the choices."""
-        return self.random.choice(choices)
+    def same(self, command, left, right):
+        """Are the replies the same, as far as the command lets them be?"""
+        if not right or right[:1] == b"(":
+            return False
+        if left == right:
+            return True
+        word = command[0].decode("latin-1").upper()
+        both = f"{word} {command[1].decode('latin-1').upper()}" if len(command) > 1 else word
+        rule = self.rules.get(both) or self.rules.get(word)
+        return rule is not None and rule(rules.parse(left), rules.parse(right))
 
-    def maybe(self, *words, chance=0.3):
-        """The words, or nothing."""
-        return list(words) if self.random.random() < chance else []
-
-    def key(self):
-        """A key of any slot."""
-        return self.random.choice(self.keys)
-
-    def near(self):
-        """A key of one slot, for commands of several keys."""
-        return self.random.choice(self.tagged)
-
-    def integer(self):
-        """Integers and what only looks like one."""
-        if self.random.random() < 0.6:
-            return str(self.random.randint(-20, 20)).encode()
-        return self.any(
-            b"0", b"-0", b"+1", b"01", b" 1", b"1 ", b"1.0", b"", b"x", b"9223372036854775807", b"-9223372036854775808",
-            b"9223372036854775808", b"-9223372036854775809", b"99999999999999999999999", b"0x10", b"1e3", b"\x001",
-            b"2147483648", b"4294967296", b"-",
-        )
-
-    def float(self):
-        """Numbers for INCRBYFLOAT, most of them exact in few digits."""
-        if self.random.random() < 0.6:
-            return str(self.random.randint(-2000, 2000) / self.any(1, 2, 4, 10, 100)).encode()
-        return self.any(
-            b"0", b"-0", b"1e3", b"1.5e2", b"-1e-3", b"3.0", b".5", b"5.", b"inf", b"-inf", b"nan", b"", b"x", b" 1", b"1 ",
-            b"0x10", b"1e400", b"1e17", b"123456789012345678", b"0.1", b"+2", b"1e-10", b"infinity", b"1,5",
-        )
-
-    def value(self):
-        """Values: numbers, text, bytes, some large."""
-        kind = self.random.random()
-        if kind < 0.35:
-            return self.integer()
-        if kind < 0.45:
-            return self.float()
-        if kind < 0.9:
-            size = self.any(0, 1, 3, 10, 43, 44, 45, 46, 100)
-            return bytes(self.random.choice(b"abcAB \x00\xff\r\n01") for _ in range(size))
-        return bytes([self.random.randrange(256)]) * self.any(1000, 5000, 70_000)
-
-    def offset(self):
-        """Offsets into values."""
-        return self.any(b"0", b"1", b"-1", b"3", b"-3", b"10", b"-100", b"100", b"5000", b"536870912", b"x", b"",
-                        b"9223372036854775807", b"-9223372036854775808", b"4294967296", b"9223372036854775808")
-
-    def never_twice(self, unit):
-        """Makes a time to live a second longer than the last one (`unit` to a second): were two deadlines equal but for
-        the millisecond in which each server was asked, GT and LT would be a matter of luck."""
-        self.later += 1
-        return lambda time: b"%d" % (time + self.later * unit)
-
-    def seconds(self):
-        """Times to live in seconds: far away, over or not a time."""
-        far = self.never_twice(1)
-        return self.any(far(100), far(1000), far(500), far(100000), b"0", b"-1", b"-100", b"x", b"", b"1.5", b"9223372036854775807",
-                        b"-9223372036854775808", b"9223372036854775", b"9223372036854776", b"9223370399119966")
-
-    def milliseconds(self):
-        """Times to live in milliseconds."""
-        far = self.never_twice(1000)
-        return self.any(far(100000), far(1000000), far(500000), b"0", b"-1", b"-100000", b"x", b"9223372036854775807",
-                        b"-9223372036854775808", b"9223370399119966000")
-
-    def moment(self, unit):
-        """A point in time, in seconds (1) or milliseconds (1000)."""
-        fixed = self.any(4_000_000_000, 4_100_000_000, 1, 1_000_000_000)
-        return self.any(b"%d" % (fixed * unit), b"%d" % (fixed * unit), b"0", b"-1", b"x", b"9223372036854775807")
-
-    def option(self):
-        """One option of an expiry, as SET and GETEX take it."""
-        return self.any([b"EX", self.seconds()], [b"PX", self.milliseconds()], [b"EXAT", self.moment(1)],
-                        [b"pxat", self.moment(1000)])
-
-    def set(self):
-        """SET with all its options."""
-        words = [b"SET", self.key(), self.value()]
-        options = [self.maybe(self.any(b"NX", b"XX", b"nx")), self.maybe(b"GET"), self.maybe(b"KEEPTTL", chance=0.1)]
-        options.append(self.option() if self.random.random() < 0.4 else [])
-        self.random.shuffle(options)
-        return words + sum(options, [])
-
-    def getex(self):
-        """GETEX with all its options."""
-        return [b"GETEX", self.key()] + self.any([], [b"PERSIST"], self.option(), self.option())
-
-    def expire(self):
-        """EXPIRE and kin with all their options."""
-        word, moment = self.any((b"EXPIRE", self.seconds()), (b"PEXPIRE", self.milliseconds()),
-                                (b"EXPIREAT", self.moment(1)), (b"PEXPIREAT", self.moment(1000)))
-        flags = self.any([], [], [b"NX"], [b"XX"], [b"GT"], [b"LT"], [b"gt", b"XX"], [b"NX", b"GT"], [b"GT", b"LT"], [b"ZZ"])
-        return [word, self.key(), moment] + flags
-
-    def lcs(self):
-        """LCS on short values."""
-        options = [self.maybe(b"LEN"), self.maybe(b"IDX"), self.maybe(b"MINMATCHLEN", self.any(b"1", b"2", b"4", b"-1", b"x"))]
-        options.append(self.maybe(b"WITHMATCHLEN"))
-        self.random.shuffle(options)
-        return [b"LCS", b"{d}l1", b"{d}l2"] + sum(options, [])
-
-    def lcs_set(self):
-        """The values that LCS reads."""
-        return [b"SET", self.any(b"{d}l1", b"{d}l2"), bytes(self.random.choice(b"abcd") for _ in range(self.random.randrange(40)))]
-
-    def many(self):
-        """MGET, MSET and kin over keys of one slot or of many."""
-        word = self.any(b"MGET", b"DEL", b"UNLINK", b"EXISTS", b"TOUCH", b"MSET", b"MSETNX")
-        key = self.near if word == b"MSETNX" else self.key
-        words = [word]
-        for _ in range(self.random.randint(1, 5)):
-            words += [key()] + ([self.value()] if word.startswith(b"MSET") else [])
-        return words
-
-    def two(self):
-        """Commands about two keys of one slot."""
-        return self.any([b"RENAME", self.near(), self.near()], [b"RENAMENX", self.near(), self.near()],
-                        [b"COPY", self.near(), self.near()] + self.maybe(b"DB", self.any(b"0", b"0", b"x", b"-1"))
-                        + self.maybe(b"REPLACE", chance=0.5) + self.maybe(b"BAD", chance=0.05))
-
-    def simple(self):
-        """Commands about one key without options."""
-        word = self.any(b"GET", b"GETDEL", b"STRLEN", b"INCR", b"DECR", b"TTL", b"PTTL", b"EXPIRETIME", b"PEXPIRETIME",
-                        b"PERSIST", b"TYPE", b"GET", b"EXISTS", b"DEL")
-        return [word, self.key()]
-
-    def valued(self):
-        """Commands about one key and something more."""
-        return self.any(
-            [b"SETNX", self.key(), self.value()], [b"GETSET", self.key(), self.value()], [b"APPEND", self.key(), self.value()],
-            [b"SETEX", self.key(), self.seconds(), self.value()], [b"PSETEX", self.key(), self.milliseconds(), self.value()],
-            [b"INCRBY", self.key(), self.integer()], [b"DECRBY", self.key(), self.integer()],
-            [b"INCRBYFLOAT", self.key(), self.float()], [b"GETRANGE", self.key(), self.offset(), self.offset()],
-            [b"SUBSTR", self.key(), self.offset(), self.offset()],
-            [b"SETRANGE", self.key(), self.any(b"0", b"1", b"5", b"100", b"-1", b"x", b"536870912", b"9223372036854775807"),
-             self.any(b"", b"x", b"hello\x00")],
-            [b"OBJECT", self.any(b"ENCODING", b"encoding", b"REFCOUNT", b"FREQ", b"BAD"), self.key()],
-        )
-
-    def other(self):
-        """Commands about the keyspace, the connection and commands."""
-        return self.any(
-            [b"KEYS", self.any(b"*", b"plain*", b"{d}?", b"{d}[0-3]", b"{d}[^a-z]", b"plain\\1", b"[a-", b"*n*1", b"", b"{d}*[")],
-            [b"ECHO", self.value()], [b"PING"], [b"PING", self.value()], [b"SELECT", self.any(b"0", b"x", b"-1")],
-            [b"COMMAND", b"GETKEYS"] + self.any(self.simple, self.many, self.set, self.two)(), [b"COMMAND", b"GETKEYS", b"PING"],
-            [b"COMMAND", b"GETKEYS", b"NOSUCH", b"a"], [b"OBJECT", b"ENCODING"], [b"TOUCH"], [b"DUMP", b"nothing"],
-            [b"RESTORE", self.any(*self.keys), b"0", self.any(b"junk", b"", b"\x00\x01a\x0a\x00aaaaaaaa")],
-            [b"RESTORE", self.key(), self.any(b"-1", b"x", b"0"), b"junk"] + self.any([b"REPLACE"], [b"BAD"], [b"IDLETIME", b"-1"], [b"FREQ", b"300"]),
-            [b"NOSUCH", self.value()], [b"CLIENT", b"GETNAME"], [b"CLIENT", b"NOSUCH"], [b"OBJECT", b"NOSUCH", b"a"],
-            [b"WAIT", b"0", b"0"], [b"WAIT", b"x", b"0"], [b"TIME", b"x"], [b"RANDOMKEY", b"x"],
-        )
-
-    def command(self):
-        """The next one; now and then an argument too few or too many."""
-        make = self.random.choices(
-            [self.set, self.getex, self.expire, self.lcs, self.lcs_set, self.many, self.two, self.simple, self.valued, self.other],
-            [18, 6, 10, 3, 3, 12, 8, 20, 20, 5],
-        )[0]
-        words = make()
-        if self.random.random() < 0.03:
-            if len(words) > 1 and self.random.random() < 0.5:
-                words.pop()
-            else:
-                words.append(self.any(b"extra", b"", b"NX", b"GET", b"1"))
-        if words[0] == b"MSETNX" and len(words) % 2 == 0:
-            words.pop()  # keys must stay in one slot
-        if self.random.random() < 0.02:
-            words[0] = words[0].lower()
-        return words
-
-
-def same(command, left, right):
-    """Are the replies the same, as far as the command lets them be?"""
-    if not right or right[:1] == b"(":
-        return False
-    if left == right:
-        return True
-    word = command[0].decode("latin-1").upper()
-    if word in NEAR and left[:1] == right[:1] == b":":
-        return min(int(left[1:]), int(right[1:])) > 0 and abs(int(left[1:]) - int(right[1:])) <= NEAR[word]
-    # whether a small number is shared depends in Redis on the way in which it came to be
-    if word in UNPREDICTABLE or (word == "OBJECT" and command[1].upper() == b"REFCOUNT"):
-        return left[:1] == right[:1]
-    if word in UNORDERED:
-        return sorted(left.split(b"\r\n")) == sorted(right.split(b"\r\n"))
-    return False
+    def reading(self, name, key):
+        """The commands that read a value of this type in full."""
+        return [[key if word == b"KEY" else word for word in command] for command in self.reads.get(name, [])]
 
 
 def show(data, limit=300):
@@ -293,79 +119,137 @@ def shape(command, left, right):
     return command[0].upper(), tuple(w.upper() for w in command[1:2] if command[0].upper() in (b"OBJECT", b"COMMAND")), of(left), of(right)
 
 
-def dump_and_restore(generator, server, source, target, tail):
-    """DUMP on a server and RESTORE there what it said: the payload is its own business, the outcome is not."""
-    payload = server.batch([[b"DUMP", source]])[0]
-    if payload[:1] != b"$" or payload.startswith(b"$-1"):
-        return [payload]
-    data = payload.split(b"\r\n", 1)[1][:-2]
-    return server.batch([[b"RESTORE", target, b"0", data] + tail, [b"GET", target], [b"PTTL", target]])
+class Comparison:
+    """One run: two servers, what was sent, what differed."""
 
+    def __init__(self, options, reference, subject):
+        self.options = options
+        chosen = all_families()
+        self.rules = Rules(chosen)
+        if options.families:
+            chosen = {name: chosen[name] for name in options.families.split(",")}
+        self.words = Words(options.seed, chosen.values())
+        self.families = [family(self.words) for family in chosen.values()]
+        self.weights = [family.WEIGHT for family in chosen.values()]
+        self.history = []
+        self.differences = OrderedDict()
+        self.done = 0
+        self.servers = [Raw(reference), Raw(subject)]
+        is_resp3 = self.words.random.random() < 0.5 if options.resp is None else options.resp == 3
+        if is_resp3:
+            for server in self.servers:
+                server.hello = b"3"
+                server.batch([[b"HELLO", b"3"]])
 
-def compare(options, reference, subject):
-    """Run; returns the differences by shape."""
-    generator = Generator(options.seed)
-    history = []
-    differences = OrderedDict()
-    servers = [Raw(reference), Raw(subject)]
-
-    def fresh():
+    def fresh(self):
         """Empty servers on new connections: a reply that was one too many or too few must not shift the next ones."""
-        history.clear()
-        for server in servers:
+        self.history.clear()
+        for server in self.servers:
             server.socket.close()
             server.open()
             server.batch([[b"FLUSHALL"]])
 
-    def difference(command, left, right):
+    def difference(self, command, left, right):
+        """Something differs: shown once for each kind."""
         name = shape(command, left, right)
-        if name in differences:
-            differences[name]["count"] += 1
+        if name in self.differences:
+            self.differences[name] += 1
             return
-        touched = [one for one in history if set(one[1:]) & set(command[1:])][-6:]
-        differences[name] = {"count": 1, "command": command, "left": left, "right": right, "before": touched}
-        print(f"difference (seed {options.seed}, --commands {options.commands}) after {done} commands:")
+        self.differences[name] = 1
+        touched = [one for one in self.history if set(one[1:]) & set(command[1:])][-6:]
+        print(f"difference (seed {self.options.seed}, --commands {self.options.commands}) after {self.done} commands:")
         for one in touched:
-            print("      before:", " ".join(show(word, 60) for word in one))
-        print("     command:", " ".join(show(word, 80) for word in command))
+            print("      before:", " ".join(show(word, 60) for word in one[:40]))
+        print("     command:", " ".join(show(word, 80) for word in command[:40]))
         print("       redis:", show(left))
         print("       korum:", show(right), flush=True)
 
-    done = 0
-    begin = time.monotonic()
-    fresh()
-    if generator.random.random() < 0.5:
-        for server in servers:
-            server.hello = b"3"
-            server.batch([[b"HELLO", b"3"]])
-    while done < options.commands and time.monotonic() - begin < options.seconds:
-        batch = [generator.command() for _ in range(BATCH)]
-        replies = [server.batch(batch) for server in servers]
-        for command, left, right in zip(batch, *replies):
-            done += 1
-            if not same(command, left, right):
-                difference(command, left, right)
-                fresh()
+    def ask(self, commands):
+        """The same commands to both; whether all replies were the same."""
+        for command, left, right in zip(commands, *(server.batch(commands) for server in self.servers)):
+            self.done += 1
+            if not self.rules.same(command, left, right):
+                self.difference(command, left, right)
+                self.fresh()
+                return False
+            self.history.append(command)
+        return True
+
+    def dump_and_restore(self):
+        """DUMP on a server and RESTORE there what it said, or what the other one said: the payload is its own business,
+        the outcome is not."""
+        tail = self.words.maybe(b"REPLACE", chance=0.6) + self.words.maybe(b"ABSTTL", chance=0.2)
+        source, target = self.words.near(), self.words.near()
+        payloads = [server.batch([[b"DUMP", source]])[0] for server in self.servers]
+        name = self.servers[0].batch([[b"TYPE", source]])[0][1:-2]
+        is_exchanged = name in self.rules.exchanged and self.words.random.random() < 0.7
+        if is_exchanged:
+            payloads.reverse()
+        outcomes = []
+        for server, payload in zip(self.servers, payloads):
+            if payload[:1] == b"$" and not payload.startswith(b"$-1"):
+                data = payload.split(b"\r\n", 1)[1][:-2]
+                payload = server.batch([[b"RESTORE", target, b"0", data] + tail])[0]
+            outcomes.append(payload)
+        told = [b"RESTORE", target, b"0", b"(dump of the other)" if is_exchanged else b"(own dump)", source] + tail
+        if outcomes[0] != outcomes[1]:
+            self.difference(told, *outcomes)
+            self.fresh()
+            return
+        self.history.append(told)
+        self.read([target])
+
+    def read(self, keys):
+        """Compares these keys as they are now; whether they are the same."""
+        for key in keys:
+            types = [server.batch([[b"TYPE", key]])[0] for server in self.servers]
+            if types[0] != types[1]:
+                self.difference([b"TYPE", key], *types)
+                self.fresh()
+                return False
+            name = types[0][1:-2]
+            if not self.ask([[b"TYPE", key], [b"PEXPIRETIME", key]] + self.rules.reading(name, key)):
+                return False
+        return True
+
+    def state(self):
+        """Compares all keys."""
+        if not self.ask([[b"KEYS", b"*"]]):
+            return
+        kind, content = rules.parse(self.servers[0].batch([[b"KEYS", b"*"]])[0])
+        if kind in b"*~":
+            self.read(sorted(name for _, name in content))
+
+    def short(self):
+        """A short time to live passes, on both sides."""
+        key = self.words.near()
+        for server in self.servers:
+            server.batch([[b"DEL", key], [b"SET", key, b"short", b"PX", b"1"]])
+        time.sleep(0.01)
+
+    def run(self):
+        """Everything; the differences by kind."""
+        options = self.options
+        begin = time.monotonic()
+        next_state = STATE_EVERY
+        self.fresh()
+        while self.done < options.commands and time.monotonic() - begin < options.seconds:
+            commands = []
+            while len(commands) < BATCH:
+                commands += self.words.random.choices(self.families, self.weights)[0].make()
+            self.ask(commands)
+            self.dump_and_restore()
+            if self.words.random.random() < 0.05:
+                self.short()
+            if self.done >= next_state:
+                self.state()
+                next_state = self.done + STATE_EVERY
+            if len(self.history) > 2000:
+                del self.history[:1000]
+            if self.differences and not options.all:
                 break
-            history.append(command)
-        tail = generator.maybe(b"REPLACE", chance=0.6) + generator.maybe(b"ABSTTL", chance=0.2)
-        source, target = generator.near(), generator.near()
-        outcomes = [dump_and_restore(generator, server, source, target, tail) for server in servers]
-        if not all(map(same, [[b"RESTORE"], [b"GET"], [b"PTTL"]], *outcomes)):
-            difference([b"RESTORE", target, b"0", b"(own dump of %b)" % source] + tail,
-                       b"".join(outcomes[0]), b"".join(outcomes[1]))
-            fresh()
-        # short times to live pass between batches, on both sides
-        if generator.random.random() < 0.05:
-            key = generator.near()
-            for server in servers:
-                server.batch([[b"SET", key, b"short", b"PX", b"1"]])
-            time.sleep(0.01)
-        if len(history) > 2000:
-            del history[:1000]
-        if differences and not options.all:
-            break
-    return differences, done
+        self.state()
+        return self.differences
 
 
 def address(text):
@@ -379,10 +263,18 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     parser.add_argument("--commands", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=90, help="end after so long, however many commands were done")
+    parser.add_argument("--families", help="only these, with commas between")
+    parser.add_argument("--resp", type=int, choices=(2, 3), help="the protocol; without it, by chance")
+    parser.add_argument("--list", action="store_true", help="only print the names of the families")
     parser.add_argument("--all", action="store_true", help="go on after a difference and show every kind once")
     parser.add_argument("--reference", type=address)
     parser.add_argument("--subject", type=address)
     options = parser.parse_args()
+    if options.list:
+        print(" ".join(sorted(all_families())))
+        return 0
+    if not set((options.families or "").split(",")) <= set(all_families()) | {""}:
+        parser.error("no such family; --list shows them")
     own = None
     directory = None
     try:
@@ -403,16 +295,18 @@ def main():
                     break
                 except OSError:
                     time.sleep(0.02)
-        differences, done = compare(options, reference, options.subject or support.single())
+        comparison = Comparison(options, reference, options.subject or support.single())
+        differences = comparison.run()
     finally:
         if own:
             process.end(*own)
             shutil.rmtree(directory, ignore_errors=True)
+    what = f"--families {options.families} " if options.families else ""
     if differences:
-        print(f"{len(differences)} kinds of differences in {done} commands; again: "
-              f"differential.py --seed {options.seed} --commands {options.commands} --all")
+        print(f"{len(differences)} kinds of differences in {comparison.done} commands; again: "
+              f"differential.py {what}--seed {options.seed} --commands {options.commands} --all")
         return 1
-    print(f"{done} commands, no difference (seed {options.seed})")
+    print(f"{comparison.done} commands, no difference ({what}--seed {options.seed})")
     return 0
 
 

@@ -5,20 +5,35 @@
 //!
 //! ```text
 //! change = kind of collection | what | its parts
-//! hash   = 1 field value | 2 field                      set, delete
+//! hash   = 1 field value | 2 field | 3 field deadline | 4 field     set, delete, ends, does not end
 //! list   = 1 item | 2 item | 3 count | 4 count          push front, back, pop front, back
 //!        | 5 index item | 6 index item                  set, insert
 //!        | 7 item limit | 8 item limit                  remove equal ones, from the front, from the back
+//! stream = 1 id fields | 2 ids | 3 id                   add, delete, trim
+//!        | 4 last deleted added                         accounts
+//!        | 5 group id read | 6 group                    set and destroy a group
+//!        | 7 group consumer time active | 8 group consumer
+//!        | 9 group consumer time deliveries ids         see, delete, deliver to a consumer
+//!        | 10 group ids                                 acknowledge
+//! set    = 1 member | 2 member                          add, remove
+//! sorted set = 1 member score | 2 member                put, remove      score = 8 bytes, little-endian, not NaN
 //! ```
 
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
-use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Change, HashChange, Kind, ListChange};
+use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
+use super::stream;
+use crate::store::{Change, HashChange, Kind, ListChange, Score, SetChange, SortedSetChange};
 
 const HASH_SET: u8 = 1;
 const HASH_DELETE: u8 = 2;
+const HASH_DEADLINE: u8 = 3;
+const HASH_PERSIST: u8 = 4;
+const SET_ADD: u8 = 1;
+const SET_REMOVE: u8 = 2;
+const SORTED_SET_PUT: u8 = 1;
+const SORTED_SET_REMOVE: u8 = 2;
 
 const LIST_PUSH_FRONT: u8 = 1;
 const LIST_PUSH_BACK: u8 = 2;
@@ -42,7 +57,30 @@ pub(super) fn put(out: &mut BytesMut, change: &Change<'_>) {
             out.put_u8(HASH_DELETE);
             put_bytes(out, field);
         }
+        Change::Hash(HashChange::Deadline { field, deadline_ms }) => {
+            out.put_u8(if deadline_ms.is_some() { HASH_DEADLINE } else { HASH_PERSIST });
+            put_bytes(out, field);
+            deadline_ms.into_iter().for_each(|deadline| put_varint(out, deadline));
+        }
         Change::List(change) => put_list(out, &change),
+        Change::Stream(change) => stream::put(out, &change),
+        Change::Set(SetChange::Add { member }) => {
+            out.put_u8(SET_ADD);
+            put_bytes(out, member);
+        }
+        Change::Set(SetChange::Remove { member }) => {
+            out.put_u8(SET_REMOVE);
+            put_bytes(out, member);
+        }
+        Change::SortedSet(SortedSetChange::Put { member, score }) => {
+            out.put_u8(SORTED_SET_PUT);
+            put_bytes(out, member);
+            out.put_slice(&score.to_bytes());
+        }
+        Change::SortedSet(SortedSetChange::Remove { member }) => {
+            out.put_u8(SORTED_SET_REMOVE);
+            put_bytes(out, member);
+        }
     }
 }
 
@@ -90,6 +128,9 @@ pub(super) fn take<'a>(input: &mut &'a [u8]) -> Result<Change<'a>, EffectError> 
     match kind {
         Kind::Hash => take_hash(what, input).map(Change::Hash),
         Kind::List => take_list(what, input).map(Change::List),
+        Kind::Stream => stream::take(what, input).map(Change::Stream),
+        Kind::Set => take_set(what, input).map(Change::Set),
+        Kind::SortedSet => take_sorted_set(what, input).map(Change::SortedSet),
     }
 }
 
@@ -98,6 +139,8 @@ fn take_hash<'a>(what: u8, input: &mut &'a [u8]) -> Result<HashChange<'a>, Effec
     match what {
         HASH_SET => Ok(HashChange::Set { field, value: take_bytes(input)? }),
         HASH_DELETE => Ok(HashChange::Delete { field }),
+        HASH_DEADLINE => Ok(HashChange::Deadline { field, deadline_ms: Some(take_varint(input)?) }),
+        HASH_PERSIST => Ok(HashChange::Deadline { field, deadline_ms: None }),
         _ => Err(EffectError::Malformed),
     }
 }
@@ -117,4 +160,27 @@ fn take_list<'a>(what: u8, input: &mut &'a [u8]) -> Result<ListChange<'a>, Effec
         }
         _ => return Err(EffectError::Malformed),
     })
+}
+
+fn take_set<'a>(what: u8, input: &mut &'a [u8]) -> Result<SetChange<'a>, EffectError> {
+    let member = take_bytes(input)?;
+    match what {
+        SET_ADD => Ok(SetChange::Add { member }),
+        SET_REMOVE => Ok(SetChange::Remove { member }),
+        _ => Err(EffectError::Malformed),
+    }
+}
+
+fn take_sorted_set<'a>(what: u8, input: &mut &'a [u8]) -> Result<SortedSetChange<'a>, EffectError> {
+    let member = take_bytes(input)?;
+    match what {
+        SORTED_SET_PUT => {
+            let (score, rest) = input.split_first_chunk::<8>().ok_or(EffectError::Truncated)?;
+            *input = rest;
+            let score = Score::from_bytes(score).ok_or(EffectError::Malformed)?;
+            Ok(SortedSetChange::Put { member, score })
+        }
+        SORTED_SET_REMOVE => Ok(SortedSetChange::Remove { member }),
+        _ => Err(EffectError::Malformed),
+    }
 }

@@ -30,6 +30,7 @@ mod change;
 mod codec;
 mod collected;
 mod state;
+mod stream;
 
 pub use collected::Effects;
 pub use state::State;
@@ -277,13 +278,14 @@ fn put_deadline(out: &mut BytesMut, deadline_ms: Option<u64>) {
 mod tests {
     use super::*;
     use crate::store::keyspace::Place;
-    use crate::store::{HashChange, HashPosition, ListChange, StringRef};
+    use crate::store::{HashChange, HashPosition, ListChange, Score, SetChange, SortedSetChange, StringRef};
     use proptest::prelude::*;
 
     fn effects<'a>(key: &'a [u8], bytes: &'a [u8], number: i64, deadline: Option<u64>) -> Vec<Effect<'a>> {
         let value = |string| Effect::Set { key, value: ValueRef::String(string), deadline_ms: deadline };
         let index = number.unsigned_abs() as usize;
         let list = |change| Effect::Change { key, change: Change::List(change) };
+        let score = Score::new(number as f64).unwrap();
         vec![
             value(StringRef::Integer(number)),
             value(StringRef::Bytes(bytes)),
@@ -294,6 +296,10 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            Effect::Change {
+                key,
+                change: Change::Hash(HashChange::Deadline { field: bytes, deadline_ms: deadline }),
+            },
             list(ListChange::PushFront { item: bytes }),
             list(ListChange::PushBack { item: bytes }),
             list(ListChange::PopFront { count: index }),
@@ -303,6 +309,10 @@ mod tests {
             list(ListChange::RemoveEqual { item: bytes, limit: index, from_back: false }),
             list(ListChange::RemoveEqual { item: bytes, limit: index, from_back: true }),
             Effect::Served { key, token: Token { node: number as u64, client: 1, number: index as u64 } },
+            Effect::Change { key, change: Change::Set(SetChange::Add { member: bytes }) },
+            Effect::Change { key, change: Change::Set(SetChange::Remove { member: bytes }) },
+            Effect::Change { key, change: Change::SortedSet(SortedSetChange::Put { member: bytes, score }) },
+            Effect::Change { key, change: Change::SortedSet(SortedSetChange::Remove { member: bytes }) },
             Effect::Clear,
         ]
     }

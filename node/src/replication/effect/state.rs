@@ -5,16 +5,21 @@
 //!
 //! ```text
 //! state = kind | varint number of items | items       item = varint length, bytes
-//! hash  = field value field value …
+//! hash  = field value field value … [deadlines]      deadlines: of each field, varint deadline + 1, or 0
 //! list  = item item …
+//! stream: see `store::xstream::parts`
+//! set   = member member …
+//! sorted set = member score member score …                   score = 8 bytes, little-endian, not NaN
 //! ```
 //! What is read is checked whole, so that making a value of it cannot fail.
 
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
-use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
-use crate::store::{Hash, HashChange, Kind, List, ListChange, Value, ValueRef};
+use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
+use crate::store::{
+    Hash, HashChange, Kind, List, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef,
+};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,15 +34,38 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
     match value {
         ValueRef::String(_) => debug_assert!(false, "a string is a value, not a state"),
         ValueRef::Hash(hash) => {
-            head(out, Kind::Hash, 2 * hash.len());
-            for (field, value) in hash.iter() {
+            let deadlines = hash.deadlines();
+            head(out, Kind::Hash, 2 * hash.total() + usize::from(deadlines.is_some()));
+            for (field, value) in hash.all() {
                 put_bytes(out, field);
                 put_bytes(out, value);
+            }
+            if let Some(deadlines) = deadlines {
+                let mut part = BytesMut::new();
+                deadlines.for_each(|deadline| {
+                    put_varint(&mut part, deadline.map_or(0, |at| at.saturating_add(1)))
+                });
+                put_bytes(out, &part);
             }
         }
         ValueRef::List(list) => {
             head(out, Kind::List, list.len());
             list.iter().for_each(|item| put_bytes(out, item));
+        }
+        ValueRef::Stream(stream) => {
+            head(out, Kind::Stream, stream.parts_len());
+            stream.parts(|part| put_bytes(out, part));
+        }
+        ValueRef::Set(set) => {
+            head(out, Kind::Set, set.len());
+            set.iter().for_each(|member| put_bytes(out, &member.bytes()));
+        }
+        ValueRef::SortedSet(set) => {
+            head(out, Kind::SortedSet, 2 * set.len());
+            for (member, score) in set.iter() {
+                put_bytes(out, member);
+                put_bytes(out, &score.to_bytes());
+            }
         }
     }
 }
@@ -70,8 +98,21 @@ impl<'a> State<'a> {
 
     fn is_whole(&self) -> bool {
         match self.kind {
-            Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
+            Kind::Hash => {
+                let fields = self.count / 2;
+                let mut deadlines = self.items().skip(2 * fields).map(take_deadlines);
+                fields > 0 && deadlines.all(|found| found.is_some_and(|all| all.len() == fields))
+            }
             Kind::List => self.count > 0,
+            // What may be wrong with it shows when it is built.
+            Kind::Stream => Stream::from_parts(self.items()).is_some(),
+            Kind::Set => self.count > 0,
+            Kind::SortedSet => {
+                let mut scores = self.items().skip(1).step_by(2);
+                self.count > 0
+                    && self.count.is_multiple_of(2)
+                    && scores.all(|score| Score::from_bytes(score).is_some())
+            }
         }
     }
 
@@ -88,8 +129,15 @@ impl<'a> State<'a> {
         match self.kind {
             Kind::Hash => {
                 let mut hash = Hash::default();
-                while let Some((field, value)) = items.next().zip(items.next()) {
+                let mut fields = Vec::new();
+                for _ in 0..self.count / 2 {
+                    let Some((field, value)) = items.next().zip(items.next()) else { break };
                     hash.apply(&HashChange::Set { field, value });
+                    fields.push(field);
+                }
+                let deadlines = items.next().and_then(take_deadlines).unwrap_or_default();
+                for (field, deadline_ms) in fields.into_iter().zip(deadlines) {
+                    hash.apply(&HashChange::Deadline { field, deadline_ms });
                 }
                 Value::Hash(Box::new(hash))
             }
@@ -98,13 +146,36 @@ impl<'a> State<'a> {
                 items.for_each(|item| list.apply(&ListChange::PushBack { item }));
                 Value::List(Box::new(list))
             }
+            Kind::Stream => Value::Stream(Box::new(Stream::from_parts(items).unwrap_or_default())),
+            Kind::Set => {
+                let mut set = Set::default();
+                items.for_each(|member| set.add(member));
+                Value::Set(Box::new(set))
+            }
+            Kind::SortedSet => {
+                let mut set = SortedSet::default();
+                while let Some((member, score)) = items.next().zip(items.next()) {
+                    set.put(member, Score::from_bytes(score).unwrap_or_default());
+                }
+                Value::SortedSet(Box::new(set))
+            }
         }
     }
+}
+
+/// Deadlines of fields, in the order of the fields.
+fn take_deadlines(mut part: &[u8]) -> Option<Vec<Option<u64>>> {
+    let mut deadlines = Vec::new();
+    while !part.is_empty() {
+        deadlines.push(take_varint(&mut part).ok()?.checked_sub(1));
+    }
+    Some(deadlines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::xstream::{Fields, StreamChange, StreamId};
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {
@@ -124,10 +195,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hash_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<Vec<u8>>(), 1..50)) {
+        fn a_hash_reads_back(
+            pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<(Vec<u8>, Option<u64>)>(), 1..50),
+        ) {
             let mut hash = Hash::default();
-            for (field, value) in &pairs {
+            for (field, (value, deadline)) in &pairs {
                 hash.apply(&HashChange::Set { field, value });
+                let deadline_ms = deadline.filter(|deadline| *deadline < u64::MAX);
+                hash.apply(&HashChange::Deadline { field, deadline_ms });
             }
             let value = Value::Hash(Box::new(hash));
             prop_assert_eq!(read_back(&value), value);
@@ -142,6 +217,41 @@ mod tests {
         }
 
         #[test]
+        fn a_set_reads_back(members in proptest::collection::btree_set(any::<Vec<u8>>(), 1..200)) {
+            let mut set = Set::default();
+            members.iter().for_each(|member| set.add(member));
+            let value = Value::Set(Box::new(set));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_stream_reads_back(
+            values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..99), 0..250), group: Vec<u8>,
+        ) {
+            let mut stream = Stream::default();
+            for (number, value) in values.iter().enumerate() {
+                let bytes = Fields::encode([&group[..], value].into_iter());
+                let fields = Fields::from_bytes(&bytes).expect("one pair");
+                stream.apply(&StreamChange::Add { id: StreamId::new(number as u64, 7), fields });
+            }
+            let (last_id, group, consumer) = (stream.last_id(), &group[..], &group[..]);
+            stream.apply(&StreamChange::SetGroup { group, last_id, entries_read: None });
+            stream.apply(&StreamChange::See { group, consumer, now_ms: 3, is_active: true });
+            let value = Value::Stream(Box::new(stream));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
+        fn a_sorted_set_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<f64>(), 1..200)) {
+            let mut set = SortedSet::default();
+            for (member, score) in &pairs {
+                set.put(member, Score::new(*score).unwrap_or_default());
+            }
+            let value = Value::SortedSet(Box::new(set));
+            prop_assert_eq!(read_back(&value), value);
+        }
+
+        #[test]
         fn any_bytes_are_a_state_or_an_error(bytes: Vec<u8>) {
             for kind in Kind::ALL {
                 let input = [&[kind as u8][..], &bytes].concat();
@@ -150,5 +260,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_score_is_a_number() {
+        for (score, is_one) in [(f64::INFINITY, true), (-0.0, true), (f64::NAN, false)] {
+            let mut bytes = BytesMut::new();
+            head(&mut bytes, Kind::SortedSet, 2);
+            put_bytes(&mut bytes, b"m");
+            put_bytes(&mut bytes, &score.to_le_bytes());
+            assert_eq!(State::take(&mut &bytes[..]).is_ok(), is_one);
+        }
+        assert!(State::take(&mut &b"\x03\x02\x01m\x07seven..."[..]).is_err());
     }
 }

@@ -7,9 +7,11 @@ use proptest::prelude::*;
 
 use super::segment::SEGMENT_ENTRIES_MAX;
 use super::{
-    Change, Garbage, HashChange, HashPosition, HashRange, Keyspace, Source, StringRef, Value, ValueRef,
+    Change, Garbage, HashChange, HashPosition, HashRange, Keyspace, Source, StreamChange, StreamId,
+    StringRef, Value, ValueRef,
 };
 use crate::replication::effect::{Effect, EffectError, Effects};
+use crate::store::xstream::{Fields, Trimmed};
 
 mod entry;
 mod memory;
@@ -59,6 +61,8 @@ enum Write {
     Overwrite(u32, u8, Vec<u8>),
     /// A field of a hash; an empty value deletes it.
     Field(u32, u8, Vec<u8>),
+    /// An entry of a stream with this ms, or without a value, what is older is gone.
+    Entry(u32, u8, Vec<u8>),
     /// Many keys at once, so that segments split and merge.
     Fill(u32),
     Thin(u32),
@@ -93,6 +97,16 @@ impl Write {
                 };
                 each(Effect::Change { key: key.as_bytes(), change: Change::Hash(change) });
             }
+            Self::Entry(number, ms, value) => {
+                let (key, id) =
+                    (format!("stream:{}", number % 5), StreamId::new(u64::from(*ms), u64::from(*number)));
+                let bytes = Fields::encode([&b"field"[..], value].into_iter());
+                let change = match Fields::from_bytes(&bytes) {
+                    Some(fields) if !value.is_empty() => StreamChange::Add { id, fields },
+                    _ => StreamChange::Trim(Trimmed { through: id }),
+                };
+                each(Effect::Change { key: key.as_bytes(), change: Change::Stream(change) });
+            }
             Self::Fill(count) => (0..*count).for_each(|number| {
                 let value = ValueRef::String(StringRef::Integer(i64::from(number)));
                 each(Effect::Set { key: &key(number), value, deadline_ms: None });
@@ -116,6 +130,7 @@ fn write() -> impl Strategy<Value = Write> {
         2 => (number.clone(), bytes()).prop_map(|(n, b)| Write::Append(n, b)),
         2 => (number.clone(), any::<u8>(), bytes()).prop_map(|(n, o, b)| Write::Overwrite(n, o, b)),
         4 => (number.clone(), any::<u8>(), bytes()).prop_map(|(n, f, v)| Write::Field(n, f, v)),
+        4 => (number.clone(), any::<u8>(), bytes()).prop_map(|(n, ms, v)| Write::Entry(n, ms, v)),
         2 => number.clone().prop_map(Write::Fill),
         1 => number.prop_map(Write::Thin),
         1 => Just(Write::Clear),
