@@ -167,7 +167,7 @@ impl Entry {
                 Value::String(StringValue::Bytes(bytes)) if bytes.len() >= LARGE_VALUE_BYTES => {
                     Some(bytes.clone())
                 }
-                Value::String(_) | Value::Hash(_) | Value::List(_) | Value::Stream(_) => None,
+                _ => None,
             },
             Form::Packed(_) => None,
         }

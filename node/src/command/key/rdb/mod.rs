@@ -209,7 +209,7 @@ fn sorted_set_with_doubles(input: &mut &[u8]) -> Result<Value, RdbError> {
     let mut set = SortedSet::default();
     for _ in 0..read_length(input)? {
         let member = read(input)?;
-        put(&mut set, &member, Score::from_bytes(&take_array(input)?))?;
+        put(&mut set, &member, Score::from_bytes(&take_array::<8>(input)?))?;
     }
     if set.is_empty() { Err(RdbError::Content) } else { Ok(Value::SortedSet(Box::new(set))) }
 }
