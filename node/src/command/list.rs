@@ -11,7 +11,7 @@ use super::args::{integer, is, wrong_number};
 use super::string::REPLY_TOO_LARGE;
 use super::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
-use crate::store::{Change, Classes, List, ListChange};
+use crate::store::{Change, List, ListChange};
 
 mod blocking;
 mod position;
@@ -42,22 +42,6 @@ impl End {
             Ok(Self::Back)
         } else {
             Err(SYNTAX_ERROR.into())
-        }
-    }
-
-    /// The event of a push at this end.
-    fn pushed(self) -> &'static str {
-        match self {
-            Self::Front => "lpush",
-            Self::Back => "rpush",
-        }
-    }
-
-    /// The event of a pop at this end.
-    fn popped(self) -> &'static str {
-        match self {
-            Self::Front => "lpop",
-            Self::Back => "rpop",
         }
     }
 
@@ -114,7 +98,6 @@ fn push(call: &mut Call<'_>, end: End, must_exist: bool) {
         for index in 2..call.args.len() {
             call.change(place, end.push(call.arg(index)));
         }
-        call.notify(Classes::LIST, end.pushed(), place);
         call.reply.integer((before.unwrap_or(0) + call.args.len() - 2) as i64);
         Ok(())
     });
@@ -144,7 +127,6 @@ fn pop(call: &mut Call<'_>, end: End, command: &str) {
             (Some(list), None) => {
                 reply.bulk(end.item(list).unwrap_or_default());
                 call.change(place, end.pop(1));
-                call.notify_removal(Classes::LIST, end.popped(), place);
             }
             (Some(_), Some(count)) => take_out(call, place, end, count)?,
         }
@@ -172,9 +154,6 @@ fn take_out(call: &mut Call<'_>, place: Place<'_>, end: End, count: usize) -> Re
         call.delete(place);
     } else if count > 0 {
         call.change(place, end.pop(count));
-    }
-    if count > 0 {
-        call.notify_removal(Classes::LIST, end.popped(), place);
     }
     Ok(())
 }
@@ -261,7 +240,6 @@ pub fn lset(call: &mut Call<'_>) {
         if list.get(index) != Some(item) {
             call.change(place, Change::List(ListChange::Set { index, item }));
         }
-        call.notify(Classes::LIST, "lset", place);
         call.reply.ok();
         Ok(())
     });
@@ -282,7 +260,6 @@ pub fn ltrim(call: &mut Call<'_>) {
                     }
                 }
             }
-            call.notify_removal(Classes::LIST, "ltrim", place);
         }
         call.reply.ok();
         Ok(())

@@ -3,7 +3,7 @@
 use super::End;
 use super::transfer::{Several, move_one};
 use crate::command::{Call, Stop, blocking};
-use crate::store::{Classes, List};
+use crate::store::List;
 
 /// `BLPOP key … timeout`
 pub fn blpop(call: &mut Call<'_>) {
@@ -27,7 +27,6 @@ fn pop_first(call: &mut Call<'_>, end: End) {
                 reply.bulk(place.key);
                 reply.bulk(item);
                 call.change(place, end.pop(1));
-                call.notify_removal(Classes::LIST, end.popped(), place);
                 return Ok(());
             }
         }
