@@ -52,7 +52,7 @@ command_ids! {
     ConfigGet, ConfigSet, ConfigResetstat, ConfigRewrite, ConfigHelp, DbSize, FlushDb, FlushAll, Time,
     Shutdown, Lolwut, Wait, ReadOnly, ReadWrite, Asking, Memory, MemoryUsage, MemoryDoctor, MemoryStats,
     MemoryPurge, MemoryHelp, Slowlog, SlowlogGet, SlowlogLen, SlowlogReset, SlowlogHelp, Latency,
-    LatencyDoctor, LatencyGraph, LatencyHistogram, LatencyHistory, LatencyLatest, LatencyReset, LatencyHelp, Debug, Cluster, ClusterInfo, ClusterMyid, ClusterNodes, ClusterSlots,
+    LatencyDoctor, LatencyGraph, LatencyHistogram, LatencyHistory, LatencyLatest, LatencyReset, LatencyHelp, Debug, Monitor, Cluster, ClusterInfo, ClusterMyid, ClusterNodes, ClusterSlots,
     ClusterShards, ClusterKeyslot, ClusterCountkeysinslot, ClusterGetkeysinslot, ClusterMeet,
     ClusterForget, ClusterLinks, ClusterCountFailureReports, ClusterReplicas, ClusterSlaves, ClusterHelp,
     Subscribe, Unsubscribe, PSubscribe, PUnsubscribe, Publish, SSubscribe, SUnsubscribe, SPublish, PubSub,
