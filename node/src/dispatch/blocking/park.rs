@@ -293,6 +293,8 @@ impl Waiter {
                 effects: &mut *ground.effects,
                 looks: &mut *ground.looks,
                 source: &Source::none(),
+                // No script waits.
+                scripts: &Arc::default(),
                 reply: ReplyWriter::holding(&mut reply, self.caller.version),
             },
         );
