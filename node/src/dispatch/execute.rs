@@ -5,7 +5,9 @@
 
 use korum_protocol::command::CommandId;
 
-use crate::command::{Call, hash, key, list, partition, script, string, transaction, stream, geo, set, sorted_set};
+use crate::command::{
+    Call, geo, hash, key, list, partition, script, set, sorted_set, stream, string, transaction,
+};
 use crate::replication::history::History;
 
 /// Runs the command on the call's partition, which has this history.
@@ -141,6 +143,9 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::ZPopMin => sorted_set::zpopmin,
         CommandId::ZPopMax => sorted_set::zpopmax,
         CommandId::ZMPop => sorted_set::zmpop,
+        CommandId::BzPopMin => sorted_set::bzpopmin,
+        CommandId::BzPopMax => sorted_set::bzpopmax,
+        CommandId::BzMPop => sorted_set::bzmpop,
         CommandId::ZRandMember => sorted_set::zrandmember,
         CommandId::ZUnion => sorted_set::zunion,
         CommandId::ZInter => sorted_set::zinter,
