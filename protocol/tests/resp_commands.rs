@@ -10,7 +10,20 @@ const FACTS: &str = include_str!("commands_redis_7_0.txt");
 const REPLIES: &str = include_str!("replies_redis_7_0.txt");
 
 /// What we have and Redis 7.0 has not.
-const NEWER: [&str; 2] = ["client|setinfo", "client|no-touch"];
+const NEWER: [&str; 12] = [
+    "client|setinfo",
+    "client|no-touch",
+    "hexpire",
+    "hpexpire",
+    "hexpireat",
+    "hpexpireat",
+    "httl",
+    "hpttl",
+    "hexpiretime",
+    "hpexpiretime",
+    "hpersist",
+    "hgetdel",
+];
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#'))

@@ -142,8 +142,9 @@ fn leader_is(shared: &Shared, node: NodeId) -> bool {
 async fn campaign(shared: Arc<Shared>, dead: NodeId, incarnation: Incarnation) {
     let begun = shared.clock.now();
     for call in 0..=2 * TURNS_MAX {
-        let Some((rank, of)) = rank(&shared) else { return };
-        sleep(calls_at(call, rank, of).saturating_sub(shared.clock.now().since(begun))).await;
+        let Some(rank) = Rank::of(&shared) else { return };
+        let Some(at) = rank.calls_at(call) else { continue };
+        sleep(at.saturating_sub(shared.clock.now().since(begun))).await;
         let now = shared.clock.now();
         let leader = *shared.consensus.leader().borrow();
         let settled = leader.is_some_and(|leader| leader != dead);
@@ -157,30 +158,45 @@ async fn campaign(shared: Arc<Shared>, dead: NodeId, incarnation: Incarnation) {
     }
 }
 
-/// This node's place among the voters that are not known to be gone, and their number.
-fn rank(shared: &Shared) -> Option<(u32, u32)> {
-    let (view, now) = (shared.view()?, shared.clock.now());
-    let voters = shared.consensus.voters().voters;
-    let evidence = lock(&shared.evidence);
-    let is_gone = |node: &NodeId| {
-        let run = view.map.nodes.get(node).map(|record| record.incarnation);
-        run.is_some_and(|run| evidence.holds(*node, run, now))
-    };
-    let left: Vec<NodeId> = voters.into_iter().filter(|node| !is_gone(node)).collect();
-    let rank = left.iter().position(|node| *node == shared.me())?;
-    Some((rank as u32, left.len() as u32))
+/// This node's place among the voters that are not known to be gone.
+#[derive(Clone, Copy)]
+struct Rank {
+    rank: u32,
+    /// How many there are,
+    of: u32,
+    /// and how many must agree.
+    quorum: u32,
 }
 
-/// When the voter of this rank among so many calls, after it has learned that the leader is gone: first all, one shortly after
-/// the other, so that none believes in the dead leader any more; then each twice in its turn. The last of the first calls
-/// is the one that should win, so its caller has the first turn.
-fn calls_at(call: u32, rank: u32, of: u32) -> Duration {
-    let Some(later) = call.checked_sub(1) else { return STAGGER * rank };
-    let (cycle, second) = (later / 2, later % 2);
-    let turn = TURN * (1 << cycle);
-    // All earlier cycles together are one turn of each shorter than this one.
-    let cycle_begins = STAGGER * of + FIRST_TURN + (turn - TURN) * of;
-    cycle_begins + turn * (of - 1 - rank) + turn / 2 * second
+impl Rank {
+    fn of(shared: &Shared) -> Option<Self> {
+        let (view, now) = (shared.view()?, shared.clock.now());
+        let voters = shared.consensus.voters().voters;
+        let quorum = voters.len() as u32 / 2 + 1;
+        let evidence = lock(&shared.evidence);
+        let is_gone = |node: &NodeId| {
+            let run = view.map.nodes.get(node).map(|record| record.incarnation);
+            run.is_some_and(|run| evidence.holds(*node, run, now))
+        };
+        let left: Vec<NodeId> = voters.into_iter().filter(|node| !is_gone(node)).collect();
+        let rank = left.iter().position(|node| *node == shared.me())? as u32;
+        Some(Self { rank, of: left.len() as u32, quorum })
+    }
+
+    /// When this voter calls, after it has learned that the leader is gone. First as many as must agree, one shortly after the
+    /// other, so that they do not believe in the dead leader any more: the last of them should win, and one that called
+    /// after it would undo that. Then all, each twice in its turn, beginning with the one that should have won.
+    fn calls_at(self, call: u32) -> Option<Duration> {
+        let Self { rank, of, quorum } = self;
+        let first = quorum.min(of);
+        let Some(later) = call.checked_sub(1) else { return (rank < first).then(|| STAGGER * rank) };
+        let (cycle, second) = (later / 2, later % 2);
+        let turn = TURN * (1 << cycle);
+        // All earlier cycles together are one turn of each shorter than this one.
+        let begins = STAGGER * first + FIRST_TURN + (turn - TURN) * of;
+        let place = if rank < first { first - 1 - rank } else { rank };
+        Some(begins + turn * place + turn / 2 * second)
+    }
 }
 
 #[cfg(test)]
@@ -189,14 +205,19 @@ mod tests {
 
     #[test]
     fn voters_call_one_after_the_other_and_then_take_turns() {
-        for of in 1..=4 {
-            let mut calls: Vec<(Duration, u32)> = (0..of)
-                .flat_map(|rank| (0..=2 * TURNS_MAX).map(move |call| (calls_at(call, rank, of), rank)))
-                .collect();
+        for (quorum, of) in [(1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (3, 4)] {
+            let first = quorum.min(of);
+            let rank = |rank| Rank { rank, of, quorum };
+            let calls_of = |number| {
+                let calls = (0..=2 * TURNS_MAX).filter_map(move |call| rank(number).calls_at(call));
+                calls.map(move |at| (at, number))
+            };
+            let mut calls: Vec<(Duration, u32)> = (0..of).flat_map(calls_of).collect();
             calls.sort();
+            let turn = (0..first).rev().chain(first..of).flat_map(|rank| [rank, rank]);
+            let turns = (0..TURNS_MAX).flat_map(|_| turn.clone());
             let ranks: Vec<u32> = calls.iter().map(|call| call.1).collect();
-            let turns = (0..TURNS_MAX).flat_map(|_| (0..of).rev().flat_map(|rank| [rank, rank]));
-            assert_eq!(ranks, (0..of).chain(turns).collect::<Vec<_>>());
+            assert_eq!(ranks, (0..first).chain(turns).collect::<Vec<_>>());
             assert!(calls.windows(2).all(|two| two[1].0 - two[0].0 >= STAGGER), "{calls:?}");
         }
     }

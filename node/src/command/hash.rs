@@ -7,16 +7,22 @@
 use korum_protocol::limits::BULK_BYTES_MAX;
 
 use super::args::{integer, wrong_number};
-use super::scan::{ScanOptions, reply_head};
+use super::scan::{ScanOptions, cursor, reply_head};
 use super::string::REPLY_TOO_LARGE;
 use super::string::float::LongDouble;
 use super::{Call, Stop};
 use crate::store::{Change, Classes, Hash, HashChange, integer as text};
 
+mod field_deadline;
 mod random_field;
+#[cfg(test)]
+mod deadline_tests;
 #[cfg(test)]
 mod tests;
 
+pub use field_deadline::{
+    hexpire, hexpireat, hexpiretime, hgetdel, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
+};
 pub use random_field::hrandfield;
 
 /// `HSET key field value …`
@@ -183,6 +189,17 @@ pub fn hdel(call: &mut Call<'_>) {
     });
 }
 
+/// Sets a field, whose deadline stays.
+fn set_kept(call: &mut Call<'_>, field: &[u8], value: &[u8]) -> Result<(), Stop> {
+    let place = call.place(1);
+    let deadline_ms = call.read_collection::<Hash>(place)?.and_then(|hash| hash.deadline(field));
+    call.change(place, Change::Hash(HashChange::Set { field, value }));
+    if deadline_ms.is_some() {
+        call.change(place, Change::Hash(HashChange::Deadline { field, deadline_ms }));
+    }
+    Ok(())
+}
+
 /// `HINCRBY key field increment`
 pub fn hincrby(call: &mut Call<'_>) {
     call.answer(|call| {
@@ -193,8 +210,7 @@ pub fn hincrby(call: &mut Call<'_>) {
             Some(value) => text::parse(value).ok_or("ERR hash value is not an integer")?,
         };
         let new = old.checked_add(increment).ok_or("ERR increment or decrement would overflow")?;
-        let value = new.to_string();
-        call.change(place, Change::Hash(HashChange::Set { field, value: value.as_bytes() }));
+        set_kept(call, field, new.to_string().as_bytes())?;
         call.notify(Classes::HASH, "hincrby", place);
         call.reply.integer(new);
         Ok(())
@@ -215,7 +231,7 @@ pub fn hincrbyfloat(call: &mut Call<'_>) {
         };
         let new = old.plus(increment).ok_or("ERR increment would produce NaN or Infinity")?;
         let value = new.to_text();
-        call.change(place, Change::Hash(HashChange::Set { field, value: value.as_bytes() }));
+        set_kept(call, field, value.as_bytes())?;
         call.notify(Classes::HASH, "hincrbyfloat", place);
         call.reply.bulk(value.as_bytes());
         Ok(())
@@ -225,15 +241,16 @@ pub fn hincrbyfloat(call: &mut Call<'_>) {
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 pub fn hscan(call: &mut Call<'_>) {
     call.answer(|call| {
-        let options = ScanOptions::parse(&call.args)?;
-        let place = call.place(1);
+        cursor(&call.args)?;
+        let (place, args) = (call.place(1), call.args);
         let (hash, reply) = call.read_beside::<Hash>(place)?;
         let Some(hash) = hash else {
             reply_head(reply, 0, 0);
             return Ok(());
         };
+        let options = ScanOptions::parse(&args)?;
         let scan = hash.scan(options.cursor, options.count);
-        let pairs = scan.indexes.filter_map(|index| hash.nth(index));
+        let pairs = scan.indexes.filter_map(|index| hash.scanned(index));
         let found: Vec<_> = pairs.filter(|(field, _)| options.wants(field)).collect();
         let items_each = if options.no_values { 1 } else { 2 };
         reply_head(reply, scan.next, items_each * found.len());

@@ -20,9 +20,11 @@ use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, String
 pub mod args;
 pub mod looks;
 // About keys, under a partition's lock.
+pub mod bitmap;
 pub mod blocking;
 pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod list;
 pub mod partition;
@@ -39,6 +41,7 @@ pub mod unit;
 pub mod client;
 pub mod cluster;
 pub mod connection;
+pub mod debug;
 pub mod korum;
 pub mod memory;
 pub mod outcome;

@@ -21,14 +21,27 @@ pub struct ScanOptions<'a> {
     pattern: Option<&'a [u8]>,
 }
 
+/// Reads the cursor, argument 2; no digits are a zero. As in Redis, that comes before the key is looked up, and the
+/// options only if it is there.
+///
+/// # Errors
+/// With Redis' text.
+pub fn cursor(args: &Args<'_>) -> Result<u64, Stop> {
+    match args.get(2) {
+        Some(b"") => Ok(0),
+        text => text
+            .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
+            .ok_or("ERR invalid cursor".into()),
+    }
+}
+
 impl<'a> ScanOptions<'a> {
     /// Reads cursor and options, from argument 2 on.
     ///
     /// # Errors
     /// With Redis' texts.
     pub fn parse(args: &Args<'a>) -> Result<Self, Stop> {
-        let cursor = args.get(2).and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
-        let cursor = cursor.ok_or("ERR invalid cursor")?;
+        let cursor = cursor(args)?;
         let mut options = Self { cursor, count: 10, no_values: false, pattern: None };
         let is_hash = args.get(0).is_some_and(|name| is(name, "hscan"));
         let mut index = 3;

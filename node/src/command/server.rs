@@ -181,13 +181,6 @@ pub fn wait(args: Args<'_>) -> Result<(i64, Option<Duration>), String> {
     }
 }
 
-/// `DEBUG`: refused, as Redis does unless told otherwise.
-pub fn debug(reply: &mut ReplyWriter<'_>) {
-    reply.error(
-        "ERR DEBUG command not allowed. Korum has no debug commands; see KORUM HELP for what it tells",
-    );
-}
-
 /// `SLOWLOG`: nothing is logged yet.
 pub fn slowlog(args: Args<'_>, reply: &mut ReplyWriter<'_>) {
     match (subcommand::name(args).as_str(), args.len()) {
@@ -346,10 +339,6 @@ mod tests {
         assert_eq!(
             answer("lolwut version x", Resp2, |args, reply| lolwut(args, 7, reply)),
             "-ERR value is not an integer or out of range\r\n"
-        );
-        assert!(
-            answer("debug sleep 0", Resp2, |_, reply| debug(reply))
-                .starts_with("-ERR DEBUG command not allowed.")
         );
     }
 

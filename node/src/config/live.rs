@@ -4,7 +4,7 @@
 //! Not here: replies (`command::server`), the list of parameters (`parameter`).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub const POLICIES: &[&str] = &[
 pub struct Live {
     texts: RwLock<BTreeMap<&'static str, String>>,
     hot: Hot,
+    /// `DEBUG SET-ACTIVE-EXPIRE 0` was said.
+    no_active_expiry: AtomicBool,
 }
 
 /// Copies of the numbers that are read often.
@@ -55,7 +57,11 @@ impl Live {
     #[must_use]
     pub fn new(config: &Config) -> Self {
         let texts: BTreeMap<_, _> = PARAMETERS.iter().map(|it| (it.name, (it.initial)(config))).collect();
-        let live = Self { hot: Hot::default(), texts: RwLock::new(BTreeMap::new()) };
+        let live = Self {
+            hot: Hot::default(),
+            texts: RwLock::new(BTreeMap::new()),
+            no_active_expiry: AtomicBool::new(false),
+        };
         live.hot.refresh(&texts);
         *live.texts.write().unwrap_or_else(PoisonError::into_inner) = texts;
         live
@@ -128,6 +134,16 @@ impl Live {
         texts.extend(changed);
         self.hot.refresh(&texts);
         Ok(names)
+    }
+
+    /// Whether expired keys are removed in the background.
+    pub fn expires_actively(&self) -> bool {
+        !self.no_active_expiry.load(Relaxed)
+    }
+
+    /// Stops that, or goes on with it.
+    pub fn set_active_expiry(&self, is_on: bool) {
+        self.no_active_expiry.store(!is_on, Relaxed);
     }
 
     /// Memory for data, bytes; 0 sets no limit.

@@ -5,6 +5,8 @@
 
 use super::Config;
 use super::live::POLICIES;
+use crate::command::hyperloglog::SPARSE_BYTES_MAX;
+use crate::store::hash;
 
 /// What a parameter may be.
 #[derive(Clone, Copy)]
@@ -74,10 +76,11 @@ parameters! {
     "databases" Kind::Fixed, |_| 1;
     "dbfilename" Kind::Fixed, |_| "";
     "dir" Kind::Fixed, |c| c.storage.dir.display();
-    "hash-max-listpack-entries" Kind::Number(0, i64::MAX), |_| 512;
-    "hash-max-listpack-value" Kind::Number(0, i64::MAX), |_| 64;
-    "hash-max-ziplist-entries" Kind::Number(0, i64::MAX), |_| 512;
-    "hash-max-ziplist-value" Kind::Number(0, i64::MAX), |_| 64;
+    "hash-max-listpack-entries" Kind::Number(0, i64::MAX), |_| hash::PACKED_FIELDS_MAX;
+    "hash-max-listpack-value" Kind::Number(0, i64::MAX), |_| hash::PACKED_ITEM_BYTES_MAX;
+    "hash-max-ziplist-entries" Kind::Number(0, i64::MAX), |_| hash::PACKED_FIELDS_MAX;
+    "hash-max-ziplist-value" Kind::Number(0, i64::MAX), |_| hash::PACKED_ITEM_BYTES_MAX;
+    "hll-sparse-max-bytes" Kind::Number(0, i64::MAX), |_| SPARSE_BYTES_MAX;
     "hz" Kind::Number(1, 500), |_| 10;
     "io-threads" Kind::Fixed, |c| c.limits.threads;
     "io-threads-do-reads" Kind::Fixed, |_| "yes";
@@ -120,6 +123,8 @@ parameters! {
     "requirepass" Kind::Text, |c| c.network.requirepass.0.clone();
     "save" Kind::Only(NO_RDB), |_| "";
     "set-max-intset-entries" Kind::Number(0, i64::MAX), |_| 512;
+    "set-max-listpack-entries" Kind::Number(0, i64::MAX), |_| 128;
+    "set-max-listpack-value" Kind::Number(0, i64::MAX), |_| 64;
     "slave-read-only" Kind::Only("replicas follow their primary, always"), |_| "yes";
     "slaveof" Kind::Fixed, |_| "";
     "slowlog-log-slower-than" Kind::Number(-1, i64::MAX), |_| 10_000;

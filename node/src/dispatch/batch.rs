@@ -506,17 +506,19 @@ impl Batch {
         caller: Caller,
         run: impl FnOnce(&mut Call<'_>),
     ) {
+        let mut effects = Effects::new(false);
         run(&mut Call {
             args: *args,
             keyspace: &mut Keyspace::new(0),
             now_ms: self.now_ms,
             random: &mut self.random,
-            effects: &mut Effects::new(false),
+            effects: &mut effects,
             looks: &mut self.looks,
             source: &self.source,
             scripts: &node.scripts,
             reply: ReplyWriter::holding(&mut self.out, caller.version),
         });
+        publish::announce(node, &mut effects);
     }
 
     fn block(&mut self, id: PartitionId) {

@@ -6,7 +6,7 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, geo, hash, key, list, partition, script, set, sorted_set, stream, string, transaction,
+    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string, transaction,
 };
 use crate::replication::history::History;
 
@@ -60,6 +60,27 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::HIncrByFloat => hash::hincrbyfloat,
         CommandId::HRandField => hash::hrandfield,
         CommandId::HScan => hash::hscan,
+        CommandId::HExpire => hash::hexpire,
+        CommandId::HPExpire => hash::hpexpire,
+        CommandId::HExpireAt => hash::hexpireat,
+        CommandId::HPExpireAt => hash::hpexpireat,
+        CommandId::HTtl => hash::httl,
+        CommandId::HPTtl => hash::hpttl,
+        CommandId::HExpireTime => hash::hexpiretime,
+        CommandId::HPExpireTime => hash::hpexpiretime,
+        CommandId::HPersist => hash::hpersist,
+        CommandId::HGetDel => hash::hgetdel,
+        CommandId::SetBit => bitmap::setbit,
+        CommandId::GetBit => bitmap::getbit,
+        CommandId::BitCount => bitmap::bitcount,
+        CommandId::BitPos => bitmap::bitpos,
+        CommandId::BitOp => bitmap::bitop,
+        CommandId::BitField => bitmap::bitfield,
+        CommandId::BitFieldRo => bitmap::bitfield_ro,
+        CommandId::PfAdd => hyperloglog::pfadd,
+        CommandId::PfCount => hyperloglog::pfcount,
+        CommandId::PfMerge => hyperloglog::pfmerge,
+        CommandId::PfDebug => hyperloglog::pfdebug,
         CommandId::LPush => list::lpush,
         CommandId::RPush => list::rpush,
         CommandId::LPushX => list::lpushx,

@@ -18,7 +18,7 @@ use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, key, memory, pubsub, stream, subcommand, tracking};
+use crate::command::{client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
 use crate::net::clients::{Client, Flag};
 use crate::net::session::{PortKind, Session};
 use crate::node::Node;
@@ -92,7 +92,8 @@ fn answer(
         CommandId::Asking => connection::asking(args, session, reply),
         CommandId::Time => server::time(args, node.clock().wall_us(), reply),
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
-        CommandId::Debug => server::debug(reply),
+        CommandId::PfSelfTest => reply.ok(),
+        CommandId::Debug => debug::debug(args, &node.live, reply),
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
         CommandId::XGroupHelp => subcommand::help("XGROUP", stream::GROUP_HELP, reply),
         CommandId::XInfoHelp => subcommand::help("XINFO", stream::INFO_HELP, reply),

@@ -263,6 +263,11 @@ fn announce_all(node: &Node, effects: &mut Effects) {
             encode(&message, &mut requests);
         }
     }
+    for (channel, payload) in effects.notices.take_published() {
+        let message = Message { is_shard: false, channel, payload };
+        deliver(node, &message);
+        encode(&message, &mut requests);
+    }
     node.forwards().tell_all(&requests);
 }
 

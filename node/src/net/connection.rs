@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
-use korum_protocol::command::{CommandId, CommandSpec, ResolveError, resolve};
+use korum_protocol::command::{CommandId, CommandSpec, Group, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
@@ -312,6 +312,9 @@ impl Connection {
         stats.add(Counter::Commands, 1);
         let client = &self.place.client;
         client.touch(self.node.clock().now(), spec.full_name);
+        if self.session.tracking.is_some() && (spec.id == CommandId::Exec || spec.group == Group::Scripting) {
+            track::before(&self.node, spec, &args, caller, &mut self.session, client);
+        }
         let mut asker = Asker { session: &mut self.session, client };
         let is_gone = tokio::select! {
             biased;

@@ -28,6 +28,10 @@ const UNDECLARED: &str = "ERR Script attempted to access keys, and was given non
 const KEY_TOO_LONG: &str = "ERR the key is too long; keys have at most 16 MB";
 const TOO_MUCH: &str = "ERR the script changes too much at once; split it into smaller ones";
 
+/// Bytes that one script may publish: they wait in memory until it is done.
+const PUBLISHED_BYTES_MAX: usize = 16 << 20;
+const TOO_MUCH_PUBLISHED: &str = "ERR the script publishes too much at once";
+
 /// The commands of one script that runs.
 pub struct Commands<'c, 'a> {
     call: &'c mut Call<'a>,
@@ -35,13 +39,15 @@ pub struct Commands<'c, 'a> {
     slot: Option<u16>,
     reads_only: bool,
     marks_access: bool,
+    /// Bytes that it has published.
+    published: usize,
 }
 
 impl<'c, 'a> Commands<'c, 'a> {
     /// For a script with keys of this slot.
     pub fn new(call: &'c mut Call<'a>, slot: Option<u16>, reads_only: bool) -> Self {
         let marks_access = call.looks.marks_access;
-        Self { call, slot, reads_only, marks_access }
+        Self { call, slot, reads_only, marks_access, published: 0 }
     }
 
     /// Runs a command: its reply, or the text of its error.
@@ -90,7 +96,7 @@ impl<'c, 'a> Commands<'c, 'a> {
             ResolveError::WrongArity(_) => WRONG_ARITY,
             ResolveError::UnknownCommand(_) | ResolveError::UnknownSubcommand(_) => UNKNOWN,
         })?;
-        if spec.flags.contains(Flags::NOSCRIPT) || spec.flags.contains(Flags::BLOCKING) {
+        if spec.flags.contains(Flags::NOSCRIPT) {
             return Err(NOT_ALLOWED);
         }
         if spec.flags.contains(Flags::WRITE) && self.reads_only {
@@ -139,6 +145,15 @@ impl<'c, 'a> Commands<'c, 'a> {
             CommandId::Echo => connection::echo(args, &mut reply),
             // The moment at which the script began, so that it does not change under it.
             CommandId::Time => server::time(args, self.call.now_ms * 1000, &mut reply),
+            CommandId::Publish => {
+                self.published += args.bytes();
+                if self.published > PUBLISHED_BYTES_MAX {
+                    return Err(TOO_MUCH_PUBLISHED);
+                }
+                self.call.effects.notices.publish(&args[1], &args[2]);
+                // It goes out when the script is done: nobody has received it yet.
+                reply.integer(0);
+            }
             CommandId::Select if &args[1] == b"0" => reply.ok(),
             CommandId::Select => reply.error("ERR DB index is out of range"),
             _ => return Err(NOT_ALLOWED),

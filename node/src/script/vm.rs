@@ -137,7 +137,7 @@ impl Vm {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let watch = Rc::new(Watch::default());
-        let (run, base) =
+        let (run, base, redis) =
             lua.load(PRELUDE)
                 .set_name("@prelude")
                 .set_mode(ChunkMode::Text)

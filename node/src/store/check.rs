@@ -22,11 +22,11 @@ impl Keyspace {
         while let Some((range, entries)) = self.table.segment(at) {
             for entry in entries {
                 bytes += entry.heap_bytes();
-                if let Some(deadline) = entry.deadline_ms() {
+                expires += usize::from(entry.deadline_ms().is_some());
+                if let Some(deadline) = entry.dues().first {
                     let position = self.hash_position(entry.key());
                     assert!(self.expiry.contains(deadline, position), "a deadline is indexed");
                     due.insert((deadline.min((1 << 48) - 1), position));
-                    expires += 1;
                 }
             }
             at = range.until;

@@ -23,6 +23,15 @@ const KIND_BYTES: u8 = 0;
 const KIND_INTEGER: u8 = 1;
 const KIND_RAW: u8 = 2;
 
+/// When something of an entry ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Dues {
+    /// The key itself has a deadline.
+    pub has_deadline: bool,
+    /// The earliest deadline of the key and its fields, Unix ms.
+    pub first: Option<u64>,
+}
+
 /// A key and all that belongs to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Entry(Form);
@@ -158,7 +167,7 @@ impl Entry {
                 Value::String(StringValue::Bytes(bytes)) if bytes.len() >= LARGE_VALUE_BYTES => {
                     Some(bytes.clone())
                 }
-                Value::String(_) | Value::Hash(_) | Value::List(_) | Value::Stream(_) => None,
+                _ => None,
             },
             Form::Packed(_) => None,
         }
@@ -175,10 +184,24 @@ impl Entry {
         }
     }
 
-    /// Whether its deadline lies before `now_ms`.
+    /// Whether its deadline, or that of each of its fields, lies before `now_ms`.
     #[must_use]
     pub fn is_expired(&self, now_ms: u64) -> bool {
         self.deadline_ms().is_some_and(|deadline| now_ms > deadline)
+            || matches!(self.value(), ValueRef::Hash(hash) if hash.is_over(now_ms))
+    }
+
+    /// The earliest deadline of one of its fields, Unix ms.
+    #[must_use]
+    pub fn field_deadline_ms(&self) -> Option<u64> {
+        if let ValueRef::Hash(hash) = self.value() { hash.next_deadline() } else { None }
+    }
+
+    /// What of it has to be known to end it in time.
+    #[must_use]
+    pub(super) fn dues(&self) -> Dues {
+        let (key, field) = (self.deadline_ms(), self.field_deadline_ms());
+        Dues { has_deadline: key.is_some(), first: key.into_iter().chain(field).min() }
     }
 
     /// The mark of its last access: Unix seconds.

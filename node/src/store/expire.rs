@@ -32,6 +32,9 @@ pub async fn run(node: Arc<Node>) {
     let mut effects = Effects::new(true);
     for round in (0..ROUNDS).cycle() {
         tokio::time::sleep(ROUND).await;
+        if !node.live.expires_actively() {
+            continue;
+        }
         let mut left = KEYS_BEFORE_PAUSE;
         for id in (round..node.store().len()).step_by(ROUNDS) {
             let id = id as PartitionId;

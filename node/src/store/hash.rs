@@ -1,6 +1,6 @@
 //! Hashes: fields with values.
 //!
-//! For: the data of `HSET` and kin; small ones packed, larger ones in a table.
+//! For: the data of `HSET` and kin; small ones packed, larger ones in a table. Fields may have deadlines (`deadlines`).
 //! Not here: what a command means (`command::hash`), bytes between nodes (`replication::effect`).
 //!
 //! Fields keep an order: that in which they came, except that the last one takes the place of one that is removed.
@@ -11,15 +11,24 @@ use indexmap::IndexMap;
 
 use super::collection::{Keyed, Scan};
 use super::packed::Packed;
+use deadlines::Deadlines;
+
+mod deadlines;
 
 /// Most fields, and longest field or value in bytes, of a packed hash (Redis' defaults).
 pub const PACKED_FIELDS_MAX: usize = 512;
 /// See [`PACKED_FIELDS_MAX`].
 pub const PACKED_ITEM_BYTES_MAX: usize = 64;
 
-/// A hash. Two are equal if they have the same fields with the same values.
+/// A hash. Two are equal if they have the same fields with the same values and deadlines.
+///
+/// Fields whose deadline has passed are hidden from readers ([`Self::hide`]), until a primary removes them.
 #[derive(Clone, Debug, Default)]
-pub struct Hash(Form);
+pub struct Hash {
+    form: Form,
+    /// Only where a field has one.
+    deadlines: Option<Box<Deadlines>>,
+}
 
 #[derive(Clone, Debug)]
 enum Form {
@@ -32,7 +41,7 @@ enum Form {
 /// What happens to a hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HashChange<'a> {
-    /// The field has this value now.
+    /// The field has this value now, and no deadline.
     Set {
         /// The field.
         field: &'a [u8],
@@ -43,6 +52,13 @@ pub enum HashChange<'a> {
     Delete {
         /// The field.
         field: &'a [u8],
+    },
+    /// The field, if it is there, has this deadline now.
+    Deadline {
+        /// The field.
+        field: &'a [u8],
+        /// Unix ms; `None` if it has none.
+        deadline_ms: Option<u64>,
     },
 }
 
@@ -56,22 +72,74 @@ impl Hash {
     /// Number of fields.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.0 {
+        self.total() - self.hidden()
+    }
+
+    /// Number of fields, hidden ones included.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        match &self.form {
             Form::Packed(packed) => packed.len() / 2,
             Form::Table { fields, .. } => fields.len(),
         }
     }
 
-    /// No fields.
+    fn hidden(&self) -> usize {
+        self.deadlines.as_ref().map_or(0, |deadlines| deadlines.hidden())
+    }
+
+    fn hides(&self, field: &[u8]) -> bool {
+        self.deadlines.as_ref().is_some_and(|deadlines| deadlines.hides(field))
+    }
+
+    /// No fields, and no hidden ones.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.total() == 0
     }
 
     /// The value of a field.
     #[must_use]
     pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
-        match &self.0 {
+        if self.hides(field) { None } else { self.find(field) }
+    }
+
+    /// The deadline of a field, Unix ms.
+    #[must_use]
+    pub fn deadline(&self, field: &[u8]) -> Option<u64> {
+        let deadlines = self.deadlines.as_ref()?;
+        deadlines.get(field).filter(|_| !deadlines.hides(field))
+    }
+
+    /// The earliest deadline of a field, Unix ms.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<u64> {
+        self.deadlines.as_ref()?.ends().map(|(first, _)| first)
+    }
+
+    /// Whether all fields have a deadline before `now_ms`.
+    #[must_use]
+    pub fn is_over(&self, now_ms: u64) -> bool {
+        let Some(deadlines) = &self.deadlines else { return false };
+        deadlines.len() == self.total() && deadlines.ends().is_some_and(|(_, last)| last < now_ms)
+    }
+
+    /// Hides the fields whose deadline lies before `now_ms`, and no other.
+    pub fn hide(&mut self, now_ms: u64) {
+        if let Some(deadlines) = &mut self.deadlines {
+            deadlines.hide(now_ms);
+        }
+    }
+
+    /// At most `count` of the fields whose deadline lies before `now_ms`, the earliest first.
+    #[must_use]
+    pub fn due(&self, now_ms: u64, count: usize) -> Vec<std::sync::Arc<[u8]>> {
+        let due = self.deadlines.iter().flat_map(|deadlines| deadlines.due(now_ms));
+        due.take(count).cloned().collect()
+    }
+
+    fn find(&self, field: &[u8]) -> Option<&[u8]> {
+        match &self.form {
             Form::Packed(packed) => {
                 let mut items = packed.iter();
                 while let (Some(found), Some(value)) = (items.next(), items.next()) {
@@ -85,10 +153,20 @@ impl Hash {
         }
     }
 
-    /// The field with this index in the hash's order, and its value.
+    /// The field with this index, below [`Self::len`], and its value.
     #[must_use]
     pub fn nth(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        match &self.0 {
+        if self.hidden() > 0 { self.iter().nth(index) } else { self.at(index) }
+    }
+
+    /// The field with this index in the hash's order, as [`Self::scan`] gives it, unless it is hidden.
+    #[must_use]
+    pub fn scanned(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        self.at(index).filter(|(field, _)| !self.hides(field))
+    }
+
+    fn at(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        match &self.form {
             Form::Packed(packed) => packed.get(2 * index).zip(packed.get(2 * index + 1)),
             Form::Table { fields, .. } => {
                 fields.get_index(index).map(|(field, value)| (&field[..], &value[..]))
@@ -98,7 +176,18 @@ impl Hash {
 
     /// Fields and values, in the hash's order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let (packed, table) = match &self.0 {
+        self.all().filter(move |(field, _)| !self.hides(field))
+    }
+
+    /// The deadlines of all fields, in the hash's order; `None` if no field has one.
+    pub fn deadlines(&self) -> Option<impl Iterator<Item = Option<u64>>> {
+        let deadlines = self.deadlines.as_ref()?;
+        Some(self.all().map(move |(field, _)| deadlines.get(field)))
+    }
+
+    /// Fields and values, hidden ones included, in the hash's order.
+    pub fn all(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let (packed, table) = match &self.form {
             Form::Packed(packed) => (Some(packed.iter()), None),
             Form::Table { fields, .. } => (None, Some(fields.iter())),
         };
@@ -111,8 +200,8 @@ impl Hash {
     /// A packed hash is walked in one step.
     #[must_use]
     pub fn scan(&self, cursor: u64, count: usize) -> Scan {
-        match &self.0 {
-            Form::Packed(_) => Scan::whole(self.len()),
+        match &self.form {
+            Form::Packed(_) => Scan::whole(self.total()),
             Form::Table { fields, .. } => Scan::downwards(fields.len(), cursor, count),
         }
     }
@@ -120,8 +209,30 @@ impl Hash {
     /// Does what a primary did.
     pub fn apply(&mut self, change: &HashChange<'_>) {
         match *change {
-            HashChange::Set { field, value } => self.set(field, value),
-            HashChange::Delete { field } => self.delete(field),
+            HashChange::Set { field, value } => {
+                self.set_deadline(field, None);
+                self.set(field, value);
+            }
+            HashChange::Delete { field } => {
+                self.set_deadline(field, None);
+                self.delete(field);
+            }
+            HashChange::Deadline { field, deadline_ms } => {
+                if self.find(field).is_some() {
+                    self.set_deadline(field, deadline_ms);
+                }
+            }
+        }
+    }
+
+    fn set_deadline(&mut self, field: &[u8], deadline_ms: Option<u64>) {
+        if deadline_ms.is_none() && self.deadlines.is_none() {
+            return;
+        }
+        let deadlines = self.deadlines.get_or_insert_default();
+        deadlines.set(field, deadline_ms);
+        if deadlines.is_empty() {
+            self.deadlines = None;
         }
     }
 
@@ -129,7 +240,7 @@ impl Hash {
         if field.len().max(value.len()) > PACKED_ITEM_BYTES_MAX {
             self.unpack();
         }
-        match &mut self.0 {
+        match &mut self.form {
             Form::Packed(packed) => match position(packed, field) {
                 Some(index) => packed.replace(2 * index + 1, value),
                 None => {
@@ -154,7 +265,7 @@ impl Hash {
     }
 
     fn delete(&mut self, field: &[u8]) {
-        match &mut self.0 {
+        match &mut self.form {
             Form::Packed(packed) => {
                 if let Some(index) = position(packed, field) {
                     packed.remove(2 * index, 2);
@@ -173,22 +284,24 @@ impl Hash {
 
     /// Becomes a table, in the same order.
     fn unpack(&mut self) {
-        if let Form::Packed(_) = self.0 {
-            let mut fields = IndexMap::with_capacity_and_hasher(self.len() + 1, Keyed);
+        if let Form::Packed(_) = self.form {
+            let mut fields = IndexMap::with_capacity_and_hasher(self.total() + 1, Keyed);
             let mut items = 0;
-            for (field, value) in self.iter() {
+            for (field, value) in self.all() {
                 items += field.len() + value.len();
                 fields.insert(field.into(), value.into());
             }
-            self.0 = Form::Table { fields, items };
+            self.form = Form::Table { fields, items };
         }
     }
 
     /// What it holds on the heap, itself included, bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
+        let deadlines = self.deadlines.as_ref().map_or(0, |deadlines| deadlines.heap_bytes());
         size_of::<Self>()
-            + match &self.0 {
+            + deadlines
+            + match &self.form {
                 Form::Packed(packed) => packed.heap_bytes(),
                 Form::Table { fields, items } => {
                     items + super::collection::table_bytes::<(Box<[u8]>, Box<[u8]>)>(fields.capacity())
@@ -199,7 +312,8 @@ impl Hash {
     /// What `OBJECT ENCODING` answers.
     #[must_use]
     pub fn encoding(&self) -> &'static str {
-        match self.0 {
+        match self.form {
+            Form::Packed(_) if self.deadlines.is_some() => "listpackex",
             Form::Packed(_) => "listpack",
             Form::Table { .. } => "hashtable",
         }
@@ -213,7 +327,9 @@ fn position(packed: &Packed, field: &[u8]) -> Option<usize> {
 
 impl PartialEq for Hash {
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.iter().all(|(field, value)| other.get(field) == Some(value))
+        self.total() == other.total()
+            && self.deadlines == other.deadlines
+            && self.all().all(|(field, value)| other.find(field) == Some(value))
     }
 }
 
@@ -254,7 +370,7 @@ mod tests {
             prop_assert_eq!(hash.len(), model.len());
             prop_assert!(hash.iter().all(|(field, value)| model.get(field).map(Vec::as_slice) == Some(value)));
             prop_assert!(hash.iter().enumerate().all(|(at, pair)| hash.nth(at) == Some(pair)));
-            if let Form::Table { items, .. } = hash.0 {
+            if let Form::Table { items, .. } = hash.form {
                 prop_assert_eq!(items, model.iter().map(|(field, value)| field.len() + value.len()).sum::<usize>());
             }
         }

@@ -7,14 +7,19 @@
 
 use bytes::Bytes;
 
-use super::entry::Entry;
+use super::collection::Change;
+use super::entry::{Dues, Entry};
 use super::expiry::ExpiryIndex;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
+use super::hash::HashChange;
 use super::position::HashPosition;
 use super::served::Served;
 use super::table::{Slot, Table};
 use super::value::{Value, ValueRef};
 use crate::replication::effect::Effects;
+
+/// Fields of one hash that are removed at once when they have ended; readers do not see the rest of them either.
+const FIELDS_AT_ONCE: usize = 64;
 
 /// A key together with its position, so that it is hashed once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,6 +117,9 @@ impl Keyspace {
     fn living(&mut self, place: Place<'_>, now_ms: u64, effects: &mut Effects) -> Option<Slot> {
         let slot = self.table.find(place.position, place.key)?;
         if !self.table.get(slot).is_expired(now_ms) {
+            if self.table.get(slot).field_deadline_ms().is_some_and(|deadline| now_ms > deadline) {
+                self.end_fields(place, now_ms, effects);
+            }
             return Some(slot);
         }
         if !effects.is_read_only() {
@@ -119,6 +127,27 @@ impl Keyspace {
             effects.expired(place);
         }
         None
+    }
+
+    /// Removes fields of a hash that have ended, unless effects are read-only, and hides the rest; returns how many
+    /// were removed. One field at least has not ended.
+    fn end_fields(&mut self, place: Place<'_>, now_ms: u64, effects: &mut Effects) -> usize {
+        let Some(slot) = self.table.find(place.position, place.key) else { return 0 };
+        let due = match self.table.get(slot).value() {
+            ValueRef::Hash(hash) if !effects.is_read_only() => hash.due(now_ms, FIELDS_AT_ONCE),
+            _ => Vec::new(),
+        };
+        for field in &due {
+            let change = Change::Hash(HashChange::Delete { field });
+            self.change_collection(place, &change, effects.garbage_mut());
+            effects.change(place, change);
+        }
+        self.change(place, |value| {
+            if let Value::Hash(hash) = value {
+                hash.hide(now_ms);
+            }
+        });
+        due.len()
     }
 
     /// The living entry of a key, without marking an access. On primaries an expired entry is removed, and
@@ -140,9 +169,11 @@ impl Keyspace {
     pub fn change<R>(&mut self, place: Place<'_>, change: impl FnOnce(&mut Value) -> R) -> Option<R> {
         let slot = self.table.find(place.position, place.key)?;
         let entry = self.table.get_mut(slot);
-        let before = entry.heap_bytes();
+        let (before, dues) = (entry.heap_bytes(), entry.dues());
         let result = change(entry.value_mut());
+        let dues_now = entry.dues();
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
+        self.move_dues(place.position, dues, dues_now);
         Some(result)
     }
 
@@ -180,12 +211,13 @@ impl Keyspace {
             return self.insert(place.position, Entry::new(place.key, value, deadline_ms, access));
         };
         let entry = self.table.get_mut(slot);
-        let (before, old_deadline) = (entry.heap_bytes(), entry.deadline_ms());
+        let (before, dues) = (entry.heap_bytes(), entry.dues());
         if let Some(old) = entry.replace(value, deadline_ms, access) {
             garbage.add(old);
         }
+        let dues_now = entry.dues();
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
-        self.move_deadline(place.position, old_deadline, deadline_ms);
+        self.move_dues(place.position, dues, dues_now);
     }
 
     /// As [`Self::put`], for a value that is handed over.
@@ -202,36 +234,36 @@ impl Keyspace {
 
     pub(super) fn insert(&mut self, position: HashPosition, entry: Entry) {
         self.entry_bytes += entry.heap_bytes();
-        let deadline = entry.deadline_ms();
+        let dues = entry.dues();
         self.table.insert(position, entry);
-        self.move_deadline(position, None, deadline);
+        self.move_dues(position, Dues::default(), dues);
     }
 
     /// Sets or takes away the deadline of a key; whether there was the key.
     pub fn set_deadline(&mut self, place: Place<'_>, deadline_ms: Option<u64>) -> bool {
         let Some(slot) = self.table.find(place.position, place.key) else { return false };
         let entry = self.table.get_mut(slot);
-        let (before, old_deadline) = (entry.heap_bytes(), entry.deadline_ms());
+        let (before, dues) = (entry.heap_bytes(), entry.dues());
         entry.set_deadline(deadline_ms);
+        let dues_now = entry.dues();
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
-        self.move_deadline(place.position, old_deadline, deadline_ms);
+        self.move_dues(place.position, dues, dues_now);
         true
     }
 
-    /// Keeps the index of deadlines current after an entry at `position` has changed from `old` to `new`.
-    fn move_deadline(&mut self, position: HashPosition, old: Option<u64>, new: Option<u64>) {
-        if old == new {
+    /// Keeps the index of deadlines current after an entry at `position` has changed.
+    fn move_dues(&mut self, position: HashPosition, old: Dues, new: Dues) {
+        self.expires = self.expires + usize::from(new.has_deadline) - usize::from(old.has_deadline);
+        if old.first == new.first {
             return;
         }
-        if let Some(deadline) = old {
-            self.expires -= 1;
-            // Another entry of the same position and deadline keeps the place in the index.
-            if !self.table.at(position).any(|entry| entry.deadline_ms() == old) {
-                self.expiry.remove(deadline, position);
-            }
+        // Another entry of the same position and deadline keeps the place in the index.
+        if let Some(deadline) = old.first
+            && !self.table.at(position).any(|entry| entry.dues().first == old.first)
+        {
+            self.expiry.remove(deadline, position);
         }
-        if let Some(deadline) = new {
-            self.expires += 1;
+        if let Some(deadline) = new.first {
             self.expiry.insert(deadline, position);
         }
     }
@@ -256,7 +288,7 @@ impl Keyspace {
     fn take_slot(&mut self, position: HashPosition, slot: Slot) -> Entry {
         let entry = self.table.remove(position, slot);
         self.entry_bytes -= entry.heap_bytes();
-        self.move_deadline(position, entry.deadline_ms(), None);
+        self.move_dues(position, entry.dues(), Dues::default());
         entry
     }
 
@@ -286,28 +318,34 @@ impl Keyspace {
         self.expiry.first().map(|(deadline, _)| deadline)
     }
 
-    /// Removes up to about `budget` expired keys, earliest first, and records a `Delete` for each;
-    /// returns how many. On primaries only.
+    /// Removes up to about `budget` expired keys and fields, earliest first, and records it; returns how many. On
+    /// primaries only.
     pub fn sweep(&mut self, now_ms: u64, budget: usize, effects: &mut Effects) -> usize {
         let mut removed = 0;
         while removed < budget {
             let Some((deadline, position)) = self.expiry.first().filter(|(due, _)| now_ms > *due) else {
                 break;
             };
-            let due: smallvec::SmallVec<[Box<[u8]>; 1]> = self
+            let due: smallvec::SmallVec<[(Box<[u8]>, bool); 1]> = self
                 .table
                 .at(position)
-                .filter(|entry| entry.is_expired(now_ms))
-                .map(|entry| entry.key().into())
+                .filter(|entry| entry.dues().first.is_some_and(|due| now_ms > due))
+                .map(|entry| (entry.key().into(), entry.is_expired(now_ms)))
                 .collect();
             debug_assert!(!due.is_empty(), "the index names living entries only");
-            self.expiry.remove(deadline, position);
-            for key in &due {
-                let place = Place { key, position };
-                self.remove(place, effects.garbage_mut());
-                effects.expired(place);
+            if due.is_empty() {
+                self.expiry.remove(deadline, position);
             }
-            removed += due.len().max(1);
+            for (key, is_over) in &due {
+                let place = Place { key, position };
+                if *is_over {
+                    self.remove(place, effects.garbage_mut());
+                    effects.expired(place);
+                    removed += 1;
+                } else {
+                    removed += self.end_fields(place, now_ms, effects);
+                }
+            }
         }
         removed
     }

@@ -92,6 +92,8 @@ pub struct Notices {
     is_tracked: bool,
     touched: Vec<Bytes>,
     is_all_touched: bool,
+    /// What a script has published: channel and message.
+    published: Vec<(Bytes, Bytes)>,
 }
 
 impl Notices {
@@ -119,7 +121,18 @@ impl Notices {
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list.is_empty() && self.published.is_empty()
+    }
+
+    /// Publishes a message together with what the command does.
+    pub fn publish(&mut self, channel: &[u8], message: &[u8]) {
+        self.published.push((Bytes::copy_from_slice(channel), Bytes::copy_from_slice(message)));
+    }
+
+    /// Takes the messages that were published.
+    #[must_use]
+    pub fn take_published(&mut self) -> Vec<(Bytes, Bytes)> {
+        std::mem::take(&mut self.published)
     }
 
     /// Takes what was collected, and in which forms it is told.
@@ -165,6 +178,7 @@ impl Notices {
         self.list.clear();
         self.touched.clear();
         self.is_all_touched = false;
+        self.published.clear();
     }
 }
 

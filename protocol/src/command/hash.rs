@@ -54,4 +54,24 @@ commands! {
         "Returns fields by chance" { .tips(tips::UNSTABLE) };
     HScan "hscan" -3 [READONLY] [READ] "2.8.0" "O(1) for each call, O(N) for a whole walk over N fields"
         "Walks over the fields of a hash, a few with each call" { .tips(tips::UNSTABLE) };
+    HExpire "hexpire" -6 [WRITE DENYOOM FAST] [UPDATE] "7.4.0" "O(N) with N fields"
+        "Sets the time to live of fields in seconds";
+    HPExpire "hpexpire" -6 [WRITE DENYOOM FAST] [UPDATE] "7.4.0" "O(N) with N fields"
+        "Sets the time to live of fields in milliseconds";
+    HExpireAt "hexpireat" -6 [WRITE DENYOOM FAST] [UPDATE] "7.4.0" "O(N) with N fields"
+        "Sets when fields expire, as a Unix time in seconds";
+    HPExpireAt "hpexpireat" -6 [WRITE DENYOOM FAST] [UPDATE] "7.4.0" "O(N) with N fields"
+        "Sets when fields expire, as a Unix time in milliseconds";
+    HTtl "httl" -5 [READONLY FAST] [READ] "7.4.0" "O(N) with N fields"
+        "Returns the time to live of fields in seconds" { .tips(tips::UNSTABLE) };
+    HPTtl "hpttl" -5 [READONLY FAST] [READ] "7.4.0" "O(N) with N fields"
+        "Returns the time to live of fields in milliseconds" { .tips(tips::UNSTABLE) };
+    HExpireTime "hexpiretime" -5 [READONLY FAST] [READ] "7.4.0" "O(N) with N fields"
+        "Returns when fields expire, as a Unix time in seconds";
+    HPExpireTime "hpexpiretime" -5 [READONLY FAST] [READ] "7.4.0" "O(N) with N fields"
+        "Returns when fields expire, as a Unix time in milliseconds";
+    HPersist "hpersist" -5 [WRITE FAST] [UPDATE] "7.4.0" "O(N) with N fields"
+        "Removes the expiry of fields";
+    HGetDel "hgetdel" -5 [WRITE FAST] [CHANGE] "8.0.0" "O(N) with N fields"
+        "Returns the values of fields and deletes the fields";
 }

@@ -14,10 +14,12 @@ mod tips;
 pub mod spec;
 pub mod table;
 // The families, as data.
+pub mod bitmap;
 pub mod cluster;
 pub mod connection;
 pub mod geo;
 pub mod hash;
+pub mod hyperloglog;
 pub mod key;
 pub mod korum;
 pub mod list;

@@ -5,7 +5,7 @@
 
 use super::CommandSpec;
 use super::{
-    cluster, connection, geo, hash, key, korum, list, pubsub, scripting, server, set, sorted_set, stream, string,
+    bitmap, cluster, connection, geo, hash, hyperloglog, key, korum, list, pubsub, scripting, server, set, sorted_set, stream, string,
     transaction,
 };
 
@@ -13,6 +13,8 @@ use super::{
 static FAMILIES: &[&[CommandSpec]] = &[
     string::COMMANDS,
     hash::COMMANDS,
+    bitmap::COMMANDS,
+    hyperloglog::COMMANDS,
     list::COMMANDS,
     stream::COMMANDS,
     set::COMMANDS,

@@ -83,8 +83,9 @@ class Rules:
     """How replies are compared, and how values are read, by all families."""
 
     def __init__(self, families):
-        self.rules, self.reads = {}, {}
+        self.rules, self.reads, self.exchanged = {}, {}, set()
         for family in families.values():
+            self.exchanged.update(family.EXCHANGED)
             self.rules.update(family.RULES)
             for name, commands in family.READS.items():
                 self.reads.setdefault(name, []).extend(commands)
@@ -175,21 +176,27 @@ class Comparison:
         return True
 
     def dump_and_restore(self):
-        """DUMP on a server and RESTORE there what it said: the payload is its own business, the outcome is not."""
+        """DUMP on a server and RESTORE there what it said, or what the other one said: the payload is its own business,
+        the outcome is not."""
         tail = self.words.maybe(b"REPLACE", chance=0.6) + self.words.maybe(b"ABSTTL", chance=0.2)
         source, target = self.words.near(), self.words.near()
+        payloads = [server.batch([[b"DUMP", source]])[0] for server in self.servers]
+        name = self.servers[0].batch([[b"TYPE", source]])[0][1:-2]
+        is_exchanged = name in self.rules.exchanged and self.words.random.random() < 0.7
+        if is_exchanged:
+            payloads.reverse()
         outcomes = []
-        for server in self.servers:
-            payload = server.batch([[b"DUMP", source]])[0]
+        for server, payload in zip(self.servers, payloads):
             if payload[:1] == b"$" and not payload.startswith(b"$-1"):
                 data = payload.split(b"\r\n", 1)[1][:-2]
                 payload = server.batch([[b"RESTORE", target, b"0", data] + tail])[0]
             outcomes.append(payload)
+        told = [b"RESTORE", target, b"0", b"(dump of the other)" if is_exchanged else b"(own dump)", source] + tail
         if outcomes[0] != outcomes[1]:
-            self.difference([b"RESTORE", target, b"0", b"(own dump of %b)" % source] + tail, *outcomes)
+            self.difference(told, *outcomes)
             self.fresh()
             return
-        self.history.append([b"RESTORE", target, b"0", b"(own dump of)", source] + tail)
+        self.history.append(told)
         self.read([target])
 
     def read(self, keys):

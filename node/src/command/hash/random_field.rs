@@ -13,10 +13,9 @@ pub fn hrandfield(call: &mut Call<'_>) {
     call.answer(|call| match call.args.get(2) {
         None => one(call),
         Some(count) => {
-            if call.args.len() > 4 {
-                return Err(crate::command::SYNTAX_ERROR.into());
-            }
-            let (sample, with_values) = Sample::parse(count, call.args.get(3), "withvalues")?;
+            // A word too many is not the option.
+            let option = if call.args.len() > 4 { Some(&b""[..]) } else { call.args.get(3) };
+            let (sample, with_values) = Sample::parse(count, option, "withvalues")?;
             several(call, sample, with_values)
         }
     });

@@ -5,8 +5,8 @@ use crate::command::{Call, Stop};
 use crate::store::Classes;
 
 /// Which deadlines a conditional `EXPIRE` may replace.
-#[derive(Default)]
-struct Conditions {
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Conditions {
     if_none: bool,
     if_some: bool,
     if_later: bool,
@@ -39,8 +39,25 @@ impl Conditions {
         Ok(conditions)
     }
 
+    /// The one condition that `HEXPIRE` may have, if this is the word for one.
+    #[must_use]
+    pub fn of_field(word: &[u8]) -> Option<Self> {
+        let mut conditions = Self::default();
+        for (name, condition) in [
+            ("nx", &mut conditions.if_none),
+            ("xx", &mut conditions.if_some),
+            ("gt", &mut conditions.if_later),
+            ("lt", &mut conditions.if_earlier),
+        ] {
+            *condition = is(word, name);
+        }
+        let Self { if_none, if_some, if_later, if_earlier } = conditions;
+        (if_none || if_some || if_later || if_earlier).then_some(conditions)
+    }
+
     /// Whether `new` may replace `old`; a missing deadline is later than any.
-    fn allow(&self, old: Option<u64>, new: i64) -> bool {
+    #[must_use]
+    pub fn allow(&self, old: Option<u64>, new: i64) -> bool {
         let old = old.map(|old| i64::try_from(old).unwrap_or(i64::MAX));
         !(self.if_none && old.is_some()
             || self.if_some && old.is_none()

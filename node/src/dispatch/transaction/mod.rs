@@ -123,6 +123,10 @@ fn check(
     if spec.flags.contains(Flags::PUBSUB) {
         return Ok(None);
     }
+    // Channels are not keys.
+    if spec.flags.contains(Flags::PUBSUB) {
+        return Ok(None);
+    }
     // Where the keys cannot be found, the command itself will say so.
     let Ok(keys) = key_positions(spec, args) else { return Ok(None) };
     if keys.clone().any(|at| args[at].len() > KEY_BYTES_MAX) {

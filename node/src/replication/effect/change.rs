@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! change = kind of collection | what | its parts
-//! hash   = 1 field value | 2 field                      set, delete
+//! hash   = 1 field value | 2 field | 3 field deadline | 4 field     set, delete, ends, does not end
 //! list   = 1 item | 2 item | 3 count | 4 count          push front, back, pop front, back
 //!        | 5 index item | 6 index item                  set, insert
 //!        | 7 item limit | 8 item limit                  remove equal ones, from the front, from the back
@@ -22,12 +22,14 @@
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
-use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
+use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
 use super::stream;
 use crate::store::{Change, HashChange, Kind, ListChange, Score, SetChange, SortedSetChange};
 
 const HASH_SET: u8 = 1;
 const HASH_DELETE: u8 = 2;
+const HASH_DEADLINE: u8 = 3;
+const HASH_PERSIST: u8 = 4;
 const SET_ADD: u8 = 1;
 const SET_REMOVE: u8 = 2;
 const SORTED_SET_PUT: u8 = 1;
@@ -54,6 +56,11 @@ pub(super) fn put(out: &mut BytesMut, change: &Change<'_>) {
         Change::Hash(HashChange::Delete { field }) => {
             out.put_u8(HASH_DELETE);
             put_bytes(out, field);
+        }
+        Change::Hash(HashChange::Deadline { field, deadline_ms }) => {
+            out.put_u8(if deadline_ms.is_some() { HASH_DEADLINE } else { HASH_PERSIST });
+            put_bytes(out, field);
+            deadline_ms.into_iter().for_each(|deadline| put_varint(out, deadline));
         }
         Change::List(change) => put_list(out, &change),
         Change::Stream(change) => stream::put(out, &change),
@@ -132,6 +139,8 @@ fn take_hash<'a>(what: u8, input: &mut &'a [u8]) -> Result<HashChange<'a>, Effec
     match what {
         HASH_SET => Ok(HashChange::Set { field, value: take_bytes(input)? }),
         HASH_DELETE => Ok(HashChange::Delete { field }),
+        HASH_DEADLINE => Ok(HashChange::Deadline { field, deadline_ms: Some(take_varint(input)?) }),
+        HASH_PERSIST => Ok(HashChange::Deadline { field, deadline_ms: None }),
         _ => Err(EffectError::Malformed),
     }
 }

@@ -185,7 +185,7 @@ impl<'a> Effect<'a> {
             }
             Self::Served { key, token } => {
                 put_key(out, SERVED, key);
-                [token.node, token.client, token.number].map(|number| put_varint(out, number));
+                [token.node, token.client, token.number].into_iter().for_each(|number| put_varint(out, number));
             }
             Self::Clear => out.put_u8(CLEAR),
         }
@@ -296,6 +296,10 @@ mod tests {
             Effect::Overwrite { key, offset: number.unsigned_abs() as usize, bytes },
             Effect::Change { key, change: Change::Hash(HashChange::Set { field: key, value: bytes }) },
             Effect::Change { key, change: Change::Hash(HashChange::Delete { field: bytes }) },
+            Effect::Change {
+                key,
+                change: Change::Hash(HashChange::Deadline { field: bytes, deadline_ms: deadline }),
+            },
             list(ListChange::PushFront { item: bytes }),
             list(ListChange::PushBack { item: bytes }),
             list(ListChange::PopFront { count: index }),

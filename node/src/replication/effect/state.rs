@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! state = kind | varint number of items | items       item = varint length, bytes
-//! hash  = field value field value …
+//! hash  = field value field value … [deadlines]      deadlines: of each field, varint deadline + 1, or 0
 //! list  = item item …
 //! stream: see `store::xstream::parts`
 //! set   = member member …
@@ -16,7 +16,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
-use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length};
+use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
 use crate::store::{Hash, HashChange, Kind, List, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef};
 
 /// A collection's state, still as bytes.
@@ -32,10 +32,18 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
     match value {
         ValueRef::String(_) => debug_assert!(false, "a string is a value, not a state"),
         ValueRef::Hash(hash) => {
-            head(out, Kind::Hash, 2 * hash.len());
-            for (field, value) in hash.iter() {
+            let deadlines = hash.deadlines();
+            head(out, Kind::Hash, 2 * hash.total() + usize::from(deadlines.is_some()));
+            for (field, value) in hash.all() {
                 put_bytes(out, field);
                 put_bytes(out, value);
+            }
+            if let Some(deadlines) = deadlines {
+                let mut part = BytesMut::new();
+                deadlines.for_each(|deadline| {
+                    put_varint(&mut part, deadline.map_or(0, |at| at.saturating_add(1)))
+                });
+                put_bytes(out, &part);
             }
         }
         ValueRef::List(list) => {
@@ -88,7 +96,11 @@ impl<'a> State<'a> {
 
     fn is_whole(&self) -> bool {
         match self.kind {
-            Kind::Hash => self.count > 0 && self.count.is_multiple_of(2),
+            Kind::Hash => {
+                let fields = self.count / 2;
+                let mut deadlines = self.items().skip(2 * fields).map(take_deadlines);
+                fields > 0 && deadlines.all(|found| found.is_some_and(|all| all.len() == fields))
+            }
             Kind::List => self.count > 0,
             // What may be wrong with it shows when it is built.
             Kind::Stream => Stream::from_parts(self.items()).is_some(),
@@ -115,8 +127,15 @@ impl<'a> State<'a> {
         match self.kind {
             Kind::Hash => {
                 let mut hash = Hash::default();
-                while let Some((field, value)) = items.next().zip(items.next()) {
+                let mut fields = Vec::new();
+                for _ in 0..self.count / 2 {
+                    let Some((field, value)) = items.next().zip(items.next()) else { break };
                     hash.apply(&HashChange::Set { field, value });
+                    fields.push(field);
+                }
+                let deadlines = items.next().and_then(take_deadlines).unwrap_or_default();
+                for (field, deadline_ms) in fields.into_iter().zip(deadlines) {
+                    hash.apply(&HashChange::Deadline { field, deadline_ms });
                 }
                 Value::Hash(Box::new(hash))
             }
@@ -142,6 +161,15 @@ impl<'a> State<'a> {
     }
 }
 
+/// Deadlines of fields, in the order of the fields.
+fn take_deadlines(mut part: &[u8]) -> Option<Vec<Option<u64>>> {
+    let mut deadlines = Vec::new();
+    while !part.is_empty() {
+        deadlines.push(take_varint(&mut part).ok()?.checked_sub(1));
+    }
+    Some(deadlines)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,10 +193,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_hash_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<Vec<u8>>(), 1..50)) {
+        fn a_hash_reads_back(
+            pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<(Vec<u8>, Option<u64>)>(), 1..50),
+        ) {
             let mut hash = Hash::default();
-            for (field, value) in &pairs {
+            for (field, (value, deadline)) in &pairs {
                 hash.apply(&HashChange::Set { field, value });
+                let deadline_ms = deadline.filter(|deadline| *deadline < u64::MAX);
+                hash.apply(&HashChange::Deadline { field, deadline_ms });
             }
             let value = Value::Hash(Box::new(hash));
             prop_assert_eq!(read_back(&value), value);

@@ -21,6 +21,7 @@ class Family:
       RULES    command -> how its replies are compared (see `rules`) if not byte for byte; "OBJECT FREQ" for subcommands
       READS    type -> [commands without their key] by which a value of this type is read in full; RULES hold for them.
                A command is a list of words; b"KEY" stands for the key.
+      EXCHANGED  types whose DUMP each server restores of the other
     """
 
     NAME = ""
@@ -29,6 +30,7 @@ class Family:
     SHARES = ()
     RULES = {}
     READS = {}
+    EXCHANGED = ()
 
     def __init__(self, words):
         self.words = words

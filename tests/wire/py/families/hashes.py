@@ -12,6 +12,7 @@ class Hashes(Family):
         "HGETALL": rules.unordered_pairs, "HKEYS": rules.unordered, "HVALS": rules.unordered,
         "HRANDFIELD": rules.shape, "HSCAN": rules.scanned_pairs,
     }
+    EXCHANGED = (b"hash",)
     READS = {b"hash": [[b"HGETALL", b"KEY"], [b"HLEN", b"KEY"], [b"OBJECT", b"ENCODING", b"KEY"]]}
 
     def set(self):

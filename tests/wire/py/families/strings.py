@@ -7,6 +7,7 @@ class Strings(Family):
     NAME = "strings"
     WEIGHT = 60
     SHARES = ((18, "set"), (6, "getex"), (3, "lcs"), (3, "lcs_set"), (7, "many"), (8, "simple"), (20, "valued"))
+    EXCHANGED = (b"string",)
     READS = {b"string": [[b"GET", b"KEY"]]}
 
     def key(self):
