@@ -6,7 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string, transaction,
+    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string,
+    transaction,
 };
 use crate::replication::history::History;
 
@@ -210,6 +211,8 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::MemoryUsage => key::memory_usage,
         CommandId::Dump => key::dump,
         CommandId::Restore => key::restore,
+        CommandId::Sort => key::sort,
+        CommandId::SortRo => key::sort_ro,
         CommandId::KorumEval => script::eval,
         CommandId::KorumEvalRo => script::eval_ro,
         CommandId::Eval => |call| script::nested(call, CommandId::Eval),

@@ -14,6 +14,7 @@ class Lists(Family):
     PREFIX = b"l"
     SHARES = ((20, "push"), (8, "pop"), (10, "read"), (5, "place"), (4, "insert"), (4, "remove"), (2, "trim"), (6, "search"),
               (6, "move"), (5, "several"), (1, "large"), (1, "long"))
+    EXCHANGED = (b"list",)
     READS = {b"list": [[b"LRANGE", b"KEY", b"0", b"-1"], [b"LLEN", b"KEY"]]}
 
     def index(self):
