@@ -24,7 +24,7 @@ mod tests;
 
 pub use add::{zadd, zincrby};
 pub use algebra::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
-pub use pop::{zmpop, zpopmax, zpopmin};
+pub use pop::{bzmpop, bzpopmax, bzpopmin, zmpop, zpopmax, zpopmin};
 pub use random::zrandmember;
 pub use range::{
     zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank,

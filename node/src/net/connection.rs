@@ -25,6 +25,7 @@ use super::measure::Measure;
 use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
 use crate::command::pubsub;
+use crate::dispatch::blocking;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::transaction::{self, apart};
 use crate::dispatch::{Batch, Caller, admit, alone, track};
@@ -201,7 +202,11 @@ impl Connection {
                     last = Some(spec.full_name);
                 }
                 Ok(spec) if self.batch.ends_before(spec) => break,
-                Ok(spec) if alone::runs_alone(spec) || apart::runs_alone(spec, &self.session.transaction) => {
+                Ok(spec)
+                    if alone::runs_alone(spec)
+                        || blocking::may_wait(spec, &args)
+                        || apart::runs_alone(spec, &self.session.transaction) =>
+                {
                     after = After::Alone(spec, consumed);
                     break;
                 }

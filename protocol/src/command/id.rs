@@ -36,7 +36,7 @@ command_ids! {
     SDiff, SInterStore, SUnionStore, SDiffStore, SScan,
     ZAdd, ZIncrBy, ZRem, ZCard, ZScore, ZMScore, ZRank, ZRevRank, ZCount, ZLexCount, ZRange, ZRangeStore,
     ZRevRange, ZRangeByScore, ZRevRangeByScore, ZRangeByLex, ZRevRangeByLex, ZRemRangeByRank,
-    ZRemRangeByScore, ZRemRangeByLex, ZPopMin, ZPopMax, ZMPop, ZRandMember, ZUnion, ZInter, ZDiff,
+    ZRemRangeByScore, ZRemRangeByLex, ZPopMin, ZPopMax, ZMPop, BzPopMin, BzPopMax, BzMPop, ZRandMember, ZUnion, ZInter, ZDiff,
     ZUnionStore, ZInterStore, ZDiffStore, ZInterCard, ZScan,
     GeoAdd, GeoDist, GeoHash, GeoPos, GeoSearch, GeoSearchStore, GeoRadius, GeoRadiusByMember, GeoRadiusRo,
     GeoRadiusByMemberRo,
