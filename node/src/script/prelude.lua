@@ -153,8 +153,8 @@ local cjson = host.cjson
 cjson.null, cjson._NAME, cjson._VERSION = host.null, "cjson", "2.1.0"
 -- Settings of the library are those of its beginning, for every script.
 for name, value in pairs({
-  decode_invalid_numbers = true, decode_max_depth = 1000, encode_invalid_numbers = false, encode_keep_buffer = true,
-  encode_max_depth = 1000, encode_number_precision = 14, encode_sparse_array = false,
+  decode_invalid_numbers = true, decode_max_depth = 128, encode_invalid_numbers = false, encode_keep_buffer = true,
+  encode_max_depth = 128, encode_number_precision = 14, encode_sparse_array = false,
 }) do
   cjson[name] = function() return value end
 end
