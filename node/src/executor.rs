@@ -16,8 +16,9 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Stack of a worker: as much as Redis' own thread has, since a script may nest calls of C functions, some with buffers
+/// Stack of a worker: twice what Redis' own thread has, since a script may nest calls of C functions, some with buffers
 /// of 8 KiB, 200 deep. Only what is used takes memory.
+#[cfg(not(feature = "sim"))]
 const STACK_BYTES: usize = 16 << 20;
 
 thread_local! {

@@ -131,7 +131,21 @@ math.random, math.randomseed = host.random, host.randomseed
 
 local text = {}
 for name, value in pairs(G.string) do text[name] = value end
-text.dump = nil
+text.dump, text.gfind = nil, nil
+-- The search takes stack for each part of a pattern: one of a hundred thousand parts would end the process.
+local PATTERN_MAX = 4096
+local function bounded(call)
+  return function(subject, pattern, ...)
+    if #tostring(pattern) > PATTERN_MAX then error("pattern too complex", 2) end
+    return call(subject, pattern, ...)
+  end
+end
+text.match, text.gmatch, text.gsub = bounded(text.match), bounded(text.gmatch), bounded(text.gsub)
+local find = text.find
+function text.find(subject, pattern, init, plain)
+  if not plain and #tostring(pattern) > PATTERN_MAX then error("pattern too complex", 2) end
+  return find(subject, pattern, init, plain)
+end
 
 base.redis = protect(redis)
 base.math = protect(math)

@@ -313,6 +313,12 @@ fn a_script_that_takes_too_much_is_refused() {
     assert!(answer.starts_with("-ERR not enough memory"), "{answer}");
     let answer = room.run("local t = {} for i = 1, 1e9 do t[i] = {i} end");
     assert!(answer.starts_with("-ERR not enough memory"), "{answer}");
+    let answer = room.run("return string.find(('a'):rep(300000), ('a?'):rep(300000))");
+    assert!(answer.contains("pattern too complex"), "{answer}");
+    let answer = room.run("return (('a'):rep(9000)):find(('a'):rep(5000), 1, true)");
+    assert_eq!(answer, ":1|");
+    let nested = "local function f() return (string.gsub('x', 'x', f)) end return f()";
+    assert!(room.run(nested).starts_with("-ERR "), "C functions in each other");
     let answer = room.run("local s, t = ('x'):rep(1000000), {} for i = 1, 1000 do t[i] = s end return t");
     assert_eq!(answer, "-ERR the reply of the script is too large|");
     assert_eq!(room.run("return 1"), ":1|");
