@@ -151,11 +151,41 @@ base.redis = protect(redis)
 base.math = protect(math)
 base.string = protect(text)
 base.table = protect(G.table)
-local coroutine, resume = {}, G.coroutine.resume
-for name, value in pairs(G.coroutine) do coroutine[name] = value end
-function coroutine.resume(...)
-  return caught(resume(...))
+-- Each coroutine that runs inside another takes stack of the thread, and Lua does not count them.
+local COROUTINES_MAX = 100
+local running = 0
+local create, resume = G.coroutine.create, G.coroutine.resume
+
+local function left(...)
+  running = running - 1
+  return ...
 end
+
+local function enter(thread, ...)
+  if running >= COROUTINES_MAX then error("C stack overflow", 0) end
+  running = running + 1
+  return left(resume(thread, ...))
+end
+
+local function value_of(ok, problem, ...)
+  if not ok then error(problem, 0) end
+  return problem, ...
+end
+
+local coroutine = {}
+for name, value in pairs(G.coroutine) do coroutine[name] = value end
+
+function coroutine.resume(...)
+  return caught(enter(...))
+end
+
+function coroutine.wrap(call)
+  local thread = create(call)
+  return function(...)
+    return value_of(enter(thread, ...))
+  end
+end
+
 base.coroutine = protect(coroutine)
 base.os = protect({ clock = G.os.clock })
 base.bit = protect(host.bit)
@@ -201,6 +231,7 @@ end
 
 -- Runs a compiled script: whether it came to its end, and its value or what stopped it.
 local function run(script)
+  running = 0
   return xpcall(script, outcome)
 end
 

@@ -319,6 +319,9 @@ fn a_script_that_takes_too_much_is_refused() {
     assert_eq!(answer, ":1|");
     let nested = "local function f() return (string.gsub('x', 'x', f)) end return f()";
     assert!(room.run(nested).starts_with("-ERR "), "C functions in each other");
+    let nested = "local function f() return coroutine.wrap(f)() end return f()";
+    assert!(room.run(nested).starts_with("-ERR "), "coroutines in each other");
+    assert_eq!(room.run("return coroutine.wrap(function() return 7 end)()"), ":7|");
     let answer = room.run("local s, t = ('x'):rep(1000000), {} for i = 1, 1000 do t[i] = s end return t");
     assert_eq!(answer, "-ERR the reply of the script is too large|");
     assert_eq!(room.run("return 1"), ":1|");
