@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use korum_protocol::command::{CommandSpec, Flags};
+use korum_protocol::command::{CommandSpec, Flags, Group};
 use korum_protocol::resp::{Args, ProtocolVersion};
 
 use super::clients::{Client, Flag};
@@ -62,7 +62,9 @@ impl Monitors {
         limits: &Limits,
         now: Tick,
     ) {
-        if spec.flags.contains(Flags::ADMIN) || spec.flags.contains(Flags::SKIP_MONITOR) {
+        // Scripts skip it in Redis' table, and are shown all the same; what they call is not.
+        let skips = spec.flags.contains(Flags::SKIP_MONITOR) && spec.group != Group::Scripting;
+        if skips || spec.flags.contains(Flags::ADMIN) {
             return;
         }
         let line = line(args, &who.address.to_string(), wall_us);
