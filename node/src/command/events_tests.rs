@@ -111,6 +111,35 @@ fn lists_tell_what_redis_tells() {
 }
 
 #[test]
+fn streams_tell_what_redis_tells() {
+    expect(&[
+        ("xadd s 1 f v", "new s, xadd s"),
+        ("xadd s maxlen 1 2 f v", "xadd s, xtrim s"),
+        ("xadd s maxlen 5 3 f v", "xadd s"),
+        ("xdel s 3", "xdel s"),
+        ("xdel s 3", ""),
+        ("xtrim s maxlen 0", "xtrim s"),
+        ("xtrim s maxlen 0", ""),
+        ("xsetid s 9", "xsetid s"),
+        ("xgroup create s g 0", "xgroup-create s"),
+        ("xgroup create n g $ mkstream", "new n, xgroup-create n"),
+        ("xgroup setid s g 0", "xgroup-setid s"),
+        ("xgroup createconsumer s g c", "xgroup-createconsumer s"),
+        ("xgroup createconsumer s g c", ""),
+        ("xadd s 10 f v", "xadd s"),
+        ("xreadgroup group g d streams s >", "xgroup-createconsumer s"),
+        ("xreadgroup group g d streams s >", ""),
+        ("xclaim s g e 0 10", "xgroup-createconsumer s"),
+        ("xautoclaim s g f 0 0", "xgroup-createconsumer s"),
+        ("xack s g 10", ""),
+        ("xgroup delconsumer s g d", "xgroup-delconsumer s"),
+        ("xgroup delconsumer s g d", ""),
+        ("xgroup destroy s g", "xgroup-destroy s"),
+        ("xgroup destroy s g", ""),
+    ]);
+}
+
+#[test]
 fn what_ends_tells_so_once() {
     let mut bench = Bench::new();
     bench.words("set a 1 px 10");

@@ -8,8 +8,8 @@ use super::trim::Options;
 use super::{again, change};
 use crate::command::args::wrong_number;
 use crate::command::{Call, Stop};
-use crate::store::Stream;
 use crate::store::xstream::{Fields, StreamChange, StreamId};
+use crate::store::{Classes, Stream};
 
 /// `XADD key [NOMKSTREAM] [MAXLEN|MINID [=|~] threshold [LIMIT count]] id field value …`
 pub fn xadd(call: &mut Call<'_>) {
@@ -36,10 +36,12 @@ pub fn xadd(call: &mut Call<'_>) {
         let bytes = Fields::encode((first..args.len()).map(|index| args.get(index).unwrap_or_default()));
         let Some(fields) = Fields::from_bytes(&bytes) else { return Err(wrong_number("xadd")) };
         change(call, place, StreamChange::Add { id, fields });
+        call.notify(Classes::STREAM, "xadd", place);
         let trimmed =
             options.trim.and_then(|trim| again(call, place).and_then(|stream| stream.trimmed(&trim)));
         if let Some((trimmed, _)) = trimmed {
             change(call, place, StreamChange::Trim(trimmed));
+            call.notify(Classes::STREAM, "xtrim", place);
         }
         super::reply_id(&mut call.reply, id);
         Ok(())

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use korum_protocol::limits::BULK_BYTES_MAX;
 use korum_protocol::resp::ReplyWriter;
 
-use super::{again, change, group_again, ids, no_group, quoted, reply_entry, reply_id};
+use super::{again, change, group_again, ids, no_group, quoted, reply_entry, reply_id, see};
 use crate::command::args::is;
 use crate::command::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
@@ -77,7 +77,7 @@ impl Claim {
 pub fn xclaim(call: &mut Call<'_>) {
     call.answer(|call| {
         let (place, group, consumer) = (call.place(1), call.arg(2), call.arg(3));
-        let (key, now_ms) = (call.arg(1), call.now_ms);
+        let key = call.arg(1);
         let found = call.read_collection::<Stream>(place)?.and_then(|stream| stream.group(group));
         let (last_id, entries_read) =
             found.map(|group| (group.last_id, group.entries_read)).ok_or_else(|| no_group(key, group))?;
@@ -85,7 +85,7 @@ pub fn xclaim(call: &mut Call<'_>) {
         if claim.last_id > last_id {
             change(call, place, StreamChange::SetGroup { group, last_id: claim.last_id, entries_read });
         }
-        change(call, place, StreamChange::See { group, consumer, now_ms, is_active: false });
+        see(call, place, group, consumer, false);
         let (mut body, mut claimed) = (BytesMut::new(), 0);
         for &id in &claim.ids {
             // An id that is given again and again must not make an answer without bound.
@@ -95,7 +95,7 @@ pub fn xclaim(call: &mut Call<'_>) {
             claimed += usize::from(claim_one(call, place, &claim, id, &mut body));
         }
         if claimed > 0 {
-            change(call, place, StreamChange::See { group, consumer, now_ms, is_active: true });
+            see(call, place, group, consumer, true);
         }
         call.reply.array(claimed);
         call.reply.raw(&body);
@@ -176,7 +176,7 @@ pub fn xautoclaim(call: &mut Call<'_>) {
         let found = idle_entries(call, place, start, min_idle_ms, count as u64);
         let now_ms = call.now_ms;
         let is_active = !found.claimed.is_empty();
-        change(call, place, StreamChange::See { group, consumer, now_ms, is_active });
+        see(call, place, group, consumer, is_active);
         if !found.deleted.is_empty() {
             change(call, place, StreamChange::Acknowledge { group, ids: Ids::new(&found.deleted) });
         }

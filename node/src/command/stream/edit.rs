@@ -5,8 +5,8 @@
 use super::{NO_SUCH_KEY, again, change, ids};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR};
-use crate::store::Stream;
 use crate::store::xstream::{Ids, StreamChange, StreamId};
+use crate::store::{Classes, Stream};
 
 /// `XDEL key id …`
 pub fn xdel(call: &mut Call<'_>) {
@@ -23,6 +23,9 @@ pub fn xdel(call: &mut Call<'_>) {
                 change(call, place, StreamChange::Delete { ids: Ids::new(&[id.to_bytes()]) });
                 deleted += 1;
             }
+        }
+        if deleted > 0 {
+            call.notify(Classes::STREAM, "xdel", place);
         }
         call.reply.integer(deleted);
         Ok(())
@@ -71,6 +74,7 @@ pub fn xsetid(call: &mut Call<'_>) {
             entries_added: added.unwrap_or(stream.entries_added()),
         };
         change(call, place, accounts);
+        call.notify(Classes::STREAM, "xsetid", place);
         call.reply.ok();
         Ok(())
     });

@@ -2,12 +2,12 @@
 //!
 //! For: the subcommands of `XGROUP`. Argument 2 is the key, 3 the group.
 
-use super::{change, ids, quoted, unknown_subcommand};
+use super::{change, ids, quoted, see, unknown_subcommand};
 use crate::command::args::{integer, is};
 use crate::command::{Call, Stop};
-use crate::store::Stream;
 use crate::store::keyspace::Place;
 use crate::store::xstream::{StreamChange, StreamId};
+use crate::store::{Classes, Stream};
 
 /// What `XGROUP HELP` lists.
 pub const GROUP_HELP: &[&str] = &[
@@ -98,6 +98,7 @@ pub fn xgroup_create(call: &mut Call<'_>) {
             return Err("BUSYGROUP Consumer Group name already exists".into());
         }
         change(call, place, StreamChange::SetGroup { group, last_id, entries_read: options.entries_read });
+        call.notify(Classes::STREAM, "xgroup-create", place);
         call.reply.ok();
         Ok(())
     });
@@ -115,6 +116,7 @@ pub fn xgroup_setid(call: &mut Call<'_>) {
         }
         let last_id = if call.arg(4) == b"$" { top } else { ids::any(call.arg(4), 0)? };
         change(call, place, StreamChange::SetGroup { group, last_id, entries_read: options.entries_read });
+        call.notify(Classes::STREAM, "xgroup-setid", place);
         call.reply.ok();
         Ok(())
     });
@@ -127,6 +129,7 @@ pub fn xgroup_destroy(call: &mut Call<'_>) {
         let (_, is_there) = find(call, place, false)?;
         if is_there {
             change(call, place, StreamChange::DestroyGroup { group });
+            call.notify(Classes::STREAM, "xgroup-destroy", place);
         }
         call.reply.integer(is_there.into());
         Ok(())
@@ -140,8 +143,7 @@ pub fn xgroup_createconsumer(call: &mut Call<'_>) {
         let (stream, _) = find(call, place, true)?;
         let is_new = stream.group(group).is_some_and(|group| group.consumer(consumer).is_none());
         if is_new {
-            let now_ms = call.now_ms;
-            change(call, place, StreamChange::See { group, consumer, now_ms, is_active: false });
+            see(call, place, group, consumer, false);
         }
         call.reply.integer(is_new.into());
         Ok(())
@@ -157,6 +159,7 @@ pub fn xgroup_delconsumer(call: &mut Call<'_>) {
         let pending = found.map(|consumer| consumer.pending().len());
         if pending.is_some() {
             change(call, place, StreamChange::DeleteConsumer { group, consumer });
+            call.notify(Classes::STREAM, "xgroup-delconsumer", place);
         }
         call.reply.integer(pending.unwrap_or(0) as i64);
         Ok(())

@@ -12,7 +12,7 @@ use korum_protocol::resp::ReplyWriter;
 use super::{Call, Stop};
 use crate::store::keyspace::Place;
 use crate::store::xstream::{Entry, Group, StreamChange, StreamId};
-use crate::store::{Change, Collection, Stream};
+use crate::store::{Change, Classes, Collection, Stream};
 
 mod add;
 mod claim;
@@ -57,6 +57,16 @@ fn group_again<'k>(call: &'k Call<'_>, place: Place<'_>, name: &[u8]) -> Option<
 /// Changes the stream of a key that was looked at before.
 fn change(call: &mut Call<'_>, place: Place<'_>, change: StreamChange<'_>) {
     call.change(place, Change::Stream(change));
+}
+
+/// A consumer of a group that is there has asked for something, and has got it if `is_active`. Tells of a new one.
+fn see(call: &mut Call<'_>, place: Place<'_>, group: &[u8], consumer: &[u8], is_active: bool) {
+    let is_new = group_again(call, place, group).is_some_and(|group| group.consumer(consumer).is_none());
+    let now_ms = call.now_ms;
+    change(call, place, StreamChange::See { group, consumer, now_ms, is_active });
+    if is_new {
+        call.notify(Classes::STREAM, "xgroup-createconsumer", place);
+    }
 }
 
 /// Writes an id as a bulk string.

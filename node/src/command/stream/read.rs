@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use korum_protocol::limits::BULK_BYTES_MAX;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
-use super::{again, change, ids, quoted, reply_entries, reply_entry, reply_id};
+use super::{again, change, ids, quoted, reply_entries, reply_entry, reply_id, see};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
@@ -231,7 +231,7 @@ fn read_new(call: &mut Call<'_>, place: Place<'_>, request: &Request<'_>, answer
     }
     let now_ms = call.now_ms;
     let is_active = !given.is_empty() && !request.no_ack;
-    change(call, place, StreamChange::See { group: name, consumer, now_ms, is_active });
+    see(call, place, name, consumer, is_active);
     if !given.is_empty() {
         change(call, place, StreamChange::SetGroup { group: name, last_id, entries_read });
     }
@@ -278,7 +278,7 @@ fn read_history(
         }
     }
     let now_ms = call.now_ms;
-    change(call, place, StreamChange::See { group: name, consumer, now_ms, is_active: false });
+    see(call, place, name, consumer, false);
     if !given.is_empty() {
         let (ids, deliveries) = (Ids::new(&given), Deliveries::More);
         change(

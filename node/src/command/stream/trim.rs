@@ -9,8 +9,8 @@ use super::change;
 use super::ids::{self, NewId};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
-use crate::store::Stream;
 use crate::store::xstream::{StreamChange, Trim, Until};
+use crate::store::{Classes, Stream};
 
 /// Most entries that go with `~` and without `LIMIT`: a hundred blocks, as in Redis.
 const ROUGH_LIMIT: u64 = 10_000;
@@ -111,6 +111,7 @@ pub fn xtrim(call: &mut Call<'_>) {
         let mut gone = 0;
         if let Some((trimmed, count)) = trimmed {
             change(call, place, StreamChange::Trim(trimmed));
+            call.notify(Classes::STREAM, "xtrim", place);
             gone = count;
         }
         call.reply.integer(gone as i64);
