@@ -18,6 +18,7 @@ use korum_protocol::map::View;
 use rand::Rng;
 use tokio::sync::{Notify, watch};
 
+use crate::admin::slowlog::{Latency, SlowLog};
 use crate::admin::stats::{Counter, Stats};
 use crate::cluster::{Cluster, peer_address};
 use crate::command::topology::TopologyCache;
@@ -73,6 +74,10 @@ pub struct Node {
     pub live: Live,
     /// What is counted.
     pub stats: Stats,
+    /// Commands that took long.
+    pub slowlog: SlowLog,
+    /// Delays.
+    pub latency: Latency,
     /// Asks the process to end.
     pub shutdown: watch::Sender<bool>,
     /// What it knows of scripts.
@@ -123,6 +128,8 @@ impl Node {
             clients: Arc::default(),
             parked: Arc::default(),
             live,
+            slowlog: SlowLog::default(),
+            latency: Latency::default(),
             stats: Stats::new(usize::from(config.limits.threads)),
             topology: TopologyCache::new(cluster.id(), config.cluster.topology_replicas),
             run_id: random().next_u64(),

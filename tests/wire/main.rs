@@ -13,3 +13,4 @@ mod scripts;
 mod session;
 mod tracking;
 mod transactions;
+mod watching;

@@ -11,5 +11,6 @@ pub mod log;
 pub mod process;
 pub mod snapshot;
 pub mod stats;
+pub mod slowlog;
 pub mod status;
 pub mod stop;

@@ -11,18 +11,47 @@ use std::time::Duration;
 use korum_protocol::command::CommandId;
 use korum_protocol::resp::Args;
 
+use super::args::is;
 use super::string::float::LongDouble;
 use super::{Call, Stop};
+use crate::store::integer;
 
 /// How long a command waits; `None`: for ever. To be asked of one that was found right.
 #[must_use]
 pub fn timeout(id: CommandId, args: &Args<'_>, now_ms: u64) -> Option<Duration> {
     let at = match id {
-        CommandId::BlMPop => 1,
-        CommandId::BlPop | CommandId::BrPop | CommandId::BlMove | CommandId::BrPopLPush => args.len() - 1,
+        CommandId::BlMPop | CommandId::BzMPop => 1,
+        CommandId::BlPop
+        | CommandId::BrPop
+        | CommandId::BlMove
+        | CommandId::BrPopLPush
+        | CommandId::BzPopMin
+        | CommandId::BzPopMax => args.len() - 1,
+        CommandId::XRead | CommandId::XReadGroup => {
+            let ms = block_option(args).and_then(integer::parse).and_then(|ms| u64::try_from(ms).ok());
+            return ms.filter(|&ms| ms > 0).map(Duration::from_millis);
+        }
         _ => return None,
     };
     seconds(args.get(at)?, now_ms).ok().flatten()
+}
+
+/// How long `XREAD` and `XREADGROUP` are told to wait, in milliseconds; `None` if they are not.
+#[must_use]
+pub fn block_option<'a>(args: &Args<'a>) -> Option<&'a [u8]> {
+    let mut index = 1;
+    while let Some(option) = args.get(index) {
+        if is(option, "block") {
+            return args.get(index + 1);
+        }
+        index += match option {
+            _ if is(option, "streams") => return None,
+            _ if is(option, "noack") => 1,
+            _ if is(option, "group") => 3,
+            _ => 2,
+        };
+    }
+    None
 }
 
 /// Checks the timeout at an argument, which is in seconds.

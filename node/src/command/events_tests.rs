@@ -83,6 +83,34 @@ fn hashes_tell_what_redis_tells() {
 }
 
 #[test]
+fn lists_tell_what_redis_tells() {
+    expect(&[
+        ("lpushx l a", ""),
+        ("rpush l a b c d", "new l, rpush l"),
+        ("lpush l x y", "lpush l"),
+        ("lset l 0 y", "lset l"),
+        ("linsert l before a q", "linsert l"),
+        ("linsert l before none q", ""),
+        ("lrem l 0 none", ""),
+        ("lrem l 0 q", "lrem l"),
+        ("ltrim l 1 -1", "ltrim l"),
+        ("lpop l", "lpop l"),
+        ("rpop l 0", ""),
+        ("rpop l 2", "rpop l"),
+        ("lmove l m left right", "new m, rpush m, lpop l"),
+        ("rpoplpush l m", "lpush m, rpop l, del l"),
+        ("lmove m m left right", "rpush m, lpop m"),
+        ("lmpop 2 none m left count 9", "lpop m, del m"),
+        ("lpop m", ""),
+        ("rpush l a", "new l, rpush l"),
+        ("ltrim l 5 6", "ltrim l, del l"),
+        ("rpush l a", "new l, rpush l"),
+        ("lmove l l left left", "lpush l, lpop l"),
+        ("lrem l 0 a", "lrem l, del l"),
+    ]);
+}
+
+#[test]
 fn streams_tell_what_redis_tells() {
     expect(&[
         ("xadd s 1 f v", "new s, xadd s"),

@@ -179,10 +179,7 @@ pub fn hdel(call: &mut Call<'_>) {
             }
         }
         if deleted > 0 {
-            call.notify(Classes::HASH, "hdel", place);
-            if call.look(place).is_none() {
-                call.notify(Classes::GENERIC, "del", place);
-            }
+            call.notify_removal(Classes::HASH, "hdel", place);
         }
         call.reply.integer(deleted);
         Ok(())

@@ -11,7 +11,7 @@ use super::args::{integer, is, wrong_number};
 use super::string::REPLY_TOO_LARGE;
 use super::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
-use crate::store::{Change, List, ListChange};
+use crate::store::{Change, Classes, List, ListChange};
 
 mod blocking;
 mod position;
@@ -59,6 +59,16 @@ impl End {
         })
     }
 
+    /// The event of putting an item here.
+    fn pushed(self) -> &'static str {
+        if self == Self::Front { "lpush" } else { "rpush" }
+    }
+
+    /// The event of taking items from here.
+    fn popped(self) -> &'static str {
+        if self == Self::Front { "lpop" } else { "rpop" }
+    }
+
     fn item(self, list: &List) -> Option<&[u8]> {
         match self {
             Self::Front => list.get(0),
@@ -98,6 +108,7 @@ fn push(call: &mut Call<'_>, end: End, must_exist: bool) {
         for index in 2..call.args.len() {
             call.change(place, end.push(call.arg(index)));
         }
+        call.notify(Classes::LIST, end.pushed(), place);
         call.reply.integer((before.unwrap_or(0) + call.args.len() - 2) as i64);
         Ok(())
     });
@@ -126,7 +137,7 @@ fn pop(call: &mut Call<'_>, end: End, command: &str) {
             (None, Some(_)) => reply.null_array(),
             (Some(list), None) => {
                 reply.bulk(end.item(list).unwrap_or_default());
-                call.change(place, end.pop(1));
+                take_one(call, place, end);
             }
             (Some(_), Some(count)) => take_out(call, place, end, count)?,
         }
@@ -134,7 +145,13 @@ fn pop(call: &mut Call<'_>, end: End, command: &str) {
     });
 }
 
-/// A number for the tongue of `LPOP`: not negative, and one text for everything else.
+/// Removes the item at an end of a list that is there.
+fn take_one(call: &mut Call<'_>, place: Place<'_>, end: End) {
+    call.change(place, end.pop(1));
+    call.notify_removal(Classes::LIST, end.popped(), place);
+}
+
+/// A number as `LPOP` takes it: not negative, and one text for everything else.
 fn not_negative(text: &[u8]) -> Result<usize, Stop> {
     let number = integer(text).map_err(|_| NOT_POSITIVE)?;
     usize::try_from(number).map_err(|_| NOT_POSITIVE.into())
@@ -154,6 +171,9 @@ fn take_out(call: &mut Call<'_>, place: Place<'_>, end: End, count: usize) -> Re
         call.delete(place);
     } else if count > 0 {
         call.change(place, end.pop(count));
+    }
+    if count > 0 {
+        call.notify_removal(Classes::LIST, end.popped(), place);
     }
     Ok(())
 }
@@ -240,6 +260,7 @@ pub fn lset(call: &mut Call<'_>) {
         if list.get(index) != Some(item) {
             call.change(place, Change::List(ListChange::Set { index, item }));
         }
+        call.notify(Classes::LIST, "lset", place);
         call.reply.ok();
         Ok(())
     });
@@ -260,6 +281,7 @@ pub fn ltrim(call: &mut Call<'_>) {
                     }
                 }
             }
+            call.notify_removal(Classes::LIST, "ltrim", place);
         }
         call.reply.ok();
         Ok(())

@@ -229,7 +229,7 @@ impl<'a> Call<'a> {
     /// Tells that something was removed from a key, and of the key's end if that was the last.
     fn notify_removal(&mut self, class: Classes, event: &'static str, place: Place<'_>) {
         self.notify(class, event, place);
-        if !self.keyspace.contains(place.key) {
+        if self.effects.notices.wants(Classes::GENERIC) && !self.keyspace.contains(place.key) {
             self.notify(Classes::GENERIC, "del", place);
         }
     }

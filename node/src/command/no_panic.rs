@@ -10,6 +10,7 @@ use super::test_maps::{grown, split};
 use super::topology::TopologyCache;
 use super::{client, connection, korum, server};
 use crate::admin::info;
+use crate::admin::slowlog::{Latency, SlowLog};
 use crate::admin::status::NodeState;
 use crate::config::Config;
 use crate::config::live::Live;
@@ -94,8 +95,8 @@ proptest! {
             9 => connection::ping(args, reply),
             10 => connection::select(args, &session, reply),
             11 => server::lolwut(args, 1, reply),
-            12 => server::slowlog(args, reply),
-            13 => server::latency(args, reply),
+            12 => server::slowlog(args, &SlowLog::default(), reply),
+            13 => server::latency(args, &Latency::default(), reply),
             14 => drop(server::wait(args)),
             _ => drop(server::shutdown(args)),
         }

@@ -11,6 +11,7 @@ use korum_protocol::resp::{Args, ReplyWriter};
 use super::connection::REDIS_VERSION;
 use super::subcommand::{self, NOT_AN_INTEGER, SYNTAX, integer, lower, wrong_arity};
 use crate::admin::info::{self, InfoSnapshot};
+use crate::admin::slowlog::{Entry, Latency, SlowLog};
 use crate::config::live::Live;
 use crate::net::session::PortKind;
 
@@ -181,33 +182,78 @@ pub fn wait(args: Args<'_>) -> Result<(i64, Option<Duration>), String> {
     }
 }
 
-/// `SLOWLOG`: nothing is logged yet.
-pub fn slowlog(args: Args<'_>, reply: &mut ReplyWriter<'_>) {
+/// `SLOWLOG GET|LEN|RESET|HELP`.
+pub fn slowlog(args: Args<'_>, log: &SlowLog, reply: &mut ReplyWriter<'_>) {
     match (subcommand::name(args).as_str(), args.len()) {
         ("", _) => wrong_arity("slowlog", reply),
         ("get", 3) if integer(&args[2]).is_none_or(|count| count < -1) => {
             reply.error("ERR count should be greater than or equal to -1");
         }
-        ("get", 2 | 3) => reply.array(0),
+        ("get", 2 | 3) => {
+            let count = args.get(2).and_then(integer).unwrap_or(10);
+            slow_commands(&log.newest(usize::try_from(count).unwrap_or(usize::MAX)), reply);
+        }
         ("get", _) => {
             reply.error("ERR unknown subcommand or wrong number of arguments for 'get'. Try SLOWLOG HELP.");
         }
-        ("len", 2) => reply.integer(0),
-        ("reset", 2) => reply.ok(),
+        ("len", 2) => reply.integer(log.len() as i64),
+        ("reset", 2) => {
+            log.reset();
+            reply.ok();
+        }
         ("help", 2) => subcommand::help("SLOWLOG", SLOWLOG_HELP, reply),
         (name @ ("len" | "reset" | "help"), _) => wrong_arity(&format!("slowlog|{name}"), reply),
         _ => subcommand::unknown("SLOWLOG", args, reply),
     }
 }
 
-/// `LATENCY`: nothing is monitored yet.
-pub fn latency(args: Args<'_>, reply: &mut ReplyWriter<'_>) {
+fn slow_commands(entries: &[Entry], reply: &mut ReplyWriter<'_>) {
+    reply.array(entries.len());
+    for entry in entries {
+        reply.array(6);
+        reply.integer(entry.id.cast_signed());
+        reply.integer(entry.began.cast_signed());
+        reply.integer(entry.took_us.cast_signed());
+        reply.array(entry.arguments.len());
+        entry.arguments.iter().for_each(|argument| reply.bulk(argument));
+        reply.bulk(entry.address.as_bytes());
+        reply.bulk(entry.name.as_bytes());
+    }
+}
+
+/// `LATENCY LATEST|HISTORY|RESET|HELP`; the others have nothing to show.
+pub fn latency(args: Args<'_>, latency: &Latency, reply: &mut ReplyWriter<'_>) {
     match (subcommand::name(args).as_str(), args.len()) {
         ("", _) => wrong_arity("latency", reply),
-        ("latest", 2) | ("history", 3) => reply.array(0),
-        ("reset", _) => reply.integer(0),
+        ("latest", 2) => {
+            let all = latency.all();
+            reply.array(all.len());
+            for (kind, delays) in all {
+                let (at, took_ms) = delays.all.back().copied().unwrap_or_default();
+                reply.array(4);
+                reply.bulk(kind.as_bytes());
+                [at, took_ms, delays.longest_ms].into_iter().for_each(|it| reply.integer(it.cast_signed()));
+            }
+        }
+        ("history", 3) => {
+            let wanted = lower(&args[2]);
+            let found = latency.all().into_iter().find(|(kind, _)| *kind == wanted);
+            let delays = found.map(|(_, delays)| delays).unwrap_or_default();
+            reply.array(delays.all.len());
+            for (at, took_ms) in delays.all {
+                reply.array(2);
+                reply.integer(at.cast_signed());
+                reply.integer(took_ms.cast_signed());
+            }
+        }
+        ("reset", _) => {
+            let names: Vec<&[u8]> = args.tail(2).iter().collect();
+            reply.integer(latency.reset(&names) as i64);
+        }
         ("histogram", _) => reply.map(0),
-        ("doctor", 2) => reply.verbatim("txt", b"Korum does not monitor latency events yet.\n"),
+        ("doctor", 2) => {
+            reply.verbatim("txt", b"Korum keeps delays and gives no advice on them; see LATENCY LATEST.\n")
+        }
         ("graph", 3) => {
             let event = String::from_utf8_lossy(&args[2]);
             reply.error(&format!("ERR No samples available for event '{event}'"));
@@ -369,14 +415,14 @@ mod tests {
 
     #[test]
     fn slowlog_and_latency_are_empty() {
-        let slow = |line: &str| answer(line, Resp2, slowlog);
+        let slow = |line: &str| answer(line, Resp2, |args, reply| slowlog(args, &SlowLog::default(), reply));
         assert_eq!(slow("slowlog get"), "*0\r\n");
         assert_eq!(slow("slowlog get -2"), "-ERR count should be greater than or equal to -1\r\n");
         assert_eq!(slow("slowlog get a"), "-ERR count should be greater than or equal to -1\r\n");
         assert_eq!(slow("slowlog len"), ":0\r\n");
         assert_eq!(slow("slowlog"), "-ERR wrong number of arguments for 'slowlog' command\r\n");
         assert!(slow("slowlog help").starts_with("*12\r\n"));
-        let late = |line: &str| answer(line, Resp2, latency);
+        let late = |line: &str| answer(line, Resp2, |args, reply| latency(args, &Latency::default(), reply));
         assert_eq!(late("latency latest"), "*0\r\n");
         assert_eq!(late("latency reset"), ":0\r\n");
         assert_eq!(late("latency graph x"), "-ERR No samples available for event 'x'\r\n");

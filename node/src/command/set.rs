@@ -4,7 +4,7 @@
 //! Not here: how a set is kept (`store::set`).
 //! Next: `random` picks by chance, `algebra` puts several sets together.
 
-use super::scan::{ScanOptions, reply_head};
+use super::scan::{ScanOptions, cursor, reply_head};
 use super::{Call, reply_string};
 use crate::store::{Change, Classes, Set, SetChange};
 
@@ -125,13 +125,14 @@ pub fn smove(call: &mut Call<'_>) {
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
 pub fn sscan(call: &mut Call<'_>) {
     call.answer(|call| {
-        let options = ScanOptions::parse(&call.args)?;
-        let place = call.place(1);
+        cursor(&call.args)?;
+        let (place, args) = (call.place(1), call.args);
         let (set, reply) = call.read_beside::<Set>(place)?;
         let Some(set) = set else {
             reply_head(reply, 0, 0);
             return Ok(());
         };
+        let options = ScanOptions::parse(&args)?;
         let scan = set.scan(options.cursor, options.count);
         let members = scan.indexes.filter_map(|index| set.nth(index));
         let found: Vec<_> = members.filter(|member| options.wants(&member.bytes())).collect();

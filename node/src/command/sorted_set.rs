@@ -8,7 +8,7 @@
 use korum_protocol::resp::{ProtocolVersion, ReplyWriter};
 
 use super::args::{is, wrong_number};
-use super::scan::{ScanOptions, reply_head};
+use super::scan::{ScanOptions, cursor, reply_head};
 use super::{Call, SYNTAX_ERROR};
 use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange};
 
@@ -24,7 +24,7 @@ mod tests;
 
 pub use add::{zadd, zincrby};
 pub use algebra::{zdiff, zdiffstore, zinter, zintercard, zinterstore, zunion, zunionstore};
-pub use pop::{zmpop, zpopmax, zpopmin};
+pub use pop::{bzmpop, bzpopmax, bzpopmin, zmpop, zpopmax, zpopmin};
 pub use random::zrandmember;
 pub use range::{
     zcount, zlexcount, zrange, zrangebylex, zrangebyscore, zrangestore, zremrangebylex, zremrangebyrank,
@@ -127,13 +127,14 @@ fn rank(call: &mut Call<'_>, command: &str, count: fn(usize, usize) -> usize) {
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count]`
 pub fn zscan(call: &mut Call<'_>) {
     call.answer(|call| {
-        let options = ScanOptions::parse(&call.args)?;
-        let place = call.place(1);
+        cursor(&call.args)?;
+        let (place, args) = (call.place(1), call.args);
         let (set, reply) = call.read_beside::<SortedSet>(place)?;
         let Some(set) = set else {
             reply_head(reply, 0, 0);
             return Ok(());
         };
+        let options = ScanOptions::parse(&args)?;
         let scan = set.scan(options.cursor, options.count);
         let pairs = scan.indexes.filter_map(|index| set.nth(index));
         let found: Vec<_> = pairs.filter(|(member, _)| options.wants(member)).collect();

@@ -49,6 +49,7 @@ struct Hot {
     pubsub: [AtomicU64; 3],
     notify: AtomicU64,
     tracked_keys: AtomicU64,
+    latency_ms: AtomicU64,
     slower_than_us: AtomicU64,
 }
 
@@ -197,6 +198,19 @@ impl Live {
         self.hot.tracked_keys.load(Relaxed) as usize
     }
 
+    /// Whether commands are measured; those that are fast by nature only if somebody wants to know of little.
+    #[inline]
+    pub fn measures(&self, is_fast: bool) -> bool {
+        let (slow_us, delay_ms) = (self.hot.slower_than_us.load(Relaxed), self.hot.latency_ms.load(Relaxed));
+        let is_wanted = slow_us != u64::MAX || delay_ms != 0;
+        is_wanted && (!is_fast || slow_us < 1000)
+    }
+
+    /// Commands that take as long, in milliseconds, are delays; `None` turns that off.
+    pub fn latency_threshold_ms(&self) -> Option<u64> {
+        Some(self.hot.latency_ms.load(Relaxed)).filter(|&ms| ms > 0)
+    }
+
     /// Commands that take longer, in microseconds, are logged as slow; `None` turns that off.
     pub fn slowlog_slower_than_us(&self) -> Option<u64> {
         Some(self.hot.slower_than_us.load(Relaxed)).filter(|&us| us != u64::MAX)
@@ -217,6 +231,7 @@ impl Hot {
         let output = texts["client-output-buffer-limit"].split(' ').nth(1).and_then(|hard| hard.parse().ok());
         self.output_bytes.store(output.unwrap_or(0), Relaxed);
         self.tracked_keys.store(number("tracking-table-max-keys"), Relaxed);
+        self.latency_ms.store(number("latency-monitor-threshold"), Relaxed);
         let events = Classes::parse(&texts["notify-keyspace-events"]);
         self.notify.store(u64::from(events.bits()), Relaxed);
         let classes = texts["client-output-buffer-limit"].split(' ');

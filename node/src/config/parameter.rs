@@ -6,7 +6,7 @@
 use super::Config;
 use super::live::POLICIES;
 use crate::command::hyperloglog::SPARSE_BYTES_MAX;
-use crate::store::hash;
+use crate::store::{hash, set, sorted_set};
 
 /// What a parameter may be.
 #[derive(Clone, Copy)]
@@ -122,9 +122,9 @@ parameters! {
     "replicaof" Kind::Fixed, |_| "";
     "requirepass" Kind::Text, |c| c.network.requirepass.0.clone();
     "save" Kind::Only(NO_RDB), |_| "";
-    "set-max-intset-entries" Kind::Number(0, i64::MAX), |_| 512;
-    "set-max-listpack-entries" Kind::Number(0, i64::MAX), |_| 128;
-    "set-max-listpack-value" Kind::Number(0, i64::MAX), |_| 64;
+    "set-max-intset-entries" Kind::Number(0, i64::MAX), |_| set::INTEGERS_MAX;
+    "set-max-listpack-entries" Kind::Number(0, i64::MAX), |_| set::PACKED_MEMBERS_MAX;
+    "set-max-listpack-value" Kind::Number(0, i64::MAX), |_| set::PACKED_MEMBER_BYTES_MAX;
     "slave-read-only" Kind::Only("replicas follow their primary, always"), |_| "yes";
     "slaveof" Kind::Fixed, |_| "";
     "slowlog-log-slower-than" Kind::Number(-1, i64::MAX), |_| 10_000;
@@ -138,10 +138,10 @@ parameters! {
     "tls-port" Kind::Fixed, |_| 0;
     "tracking-table-max-keys" Kind::Number(0, i64::MAX), |_| 1_000_000;
     "unixsocket" Kind::Fixed, |_| "";
-    "zset-max-listpack-entries" Kind::Number(0, i64::MAX), |_| 128;
-    "zset-max-listpack-value" Kind::Number(0, i64::MAX), |_| 64;
-    "zset-max-ziplist-entries" Kind::Number(0, i64::MAX), |_| 128;
-    "zset-max-ziplist-value" Kind::Number(0, i64::MAX), |_| 64;
+    "zset-max-listpack-entries" Kind::Number(0, i64::MAX), |_| sorted_set::PACKED_MEMBERS_MAX;
+    "zset-max-listpack-value" Kind::Number(0, i64::MAX), |_| sorted_set::PACKED_MEMBER_BYTES_MAX;
+    "zset-max-ziplist-entries" Kind::Number(0, i64::MAX), |_| sorted_set::PACKED_MEMBERS_MAX;
+    "zset-max-ziplist-value" Kind::Number(0, i64::MAX), |_| sorted_set::PACKED_MEMBER_BYTES_MAX;
 }
 
 impl Kind {

@@ -31,7 +31,7 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 /// Must it be run between batches?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec) -> bool {
-    let is_alone = matches!(
+    matches!(
         spec.id,
         CommandId::Info
             | CommandId::Shutdown
@@ -51,8 +51,7 @@ pub fn runs_alone(spec: &CommandSpec) -> bool {
             | CommandId::KorumReplication
             | CommandId::KorumWeight
             | CommandId::KorumReformQuorum
-    );
-    is_alone || blocking::may_wait(spec)
+    )
 }
 
 /// Runs the command; its reply is appended to `out`.
@@ -78,7 +77,9 @@ pub async fn run(
             }
             return;
         }
-        _ if blocking::may_wait(spec) => return blocking::run(node, spec, args, caller, asker, out).await,
+        _ if blocking::may_wait(spec, args) => {
+            return blocking::run(node, spec, args, caller, asker, out).await;
+        }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
         CommandId::ScriptLoad
         | CommandId::ScriptExists

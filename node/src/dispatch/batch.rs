@@ -462,7 +462,8 @@ impl Batch {
             &mut partition.history,
         );
         if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
-            self.parked = Some(parking.park(id, primary, &partition.keyspace, spec, args, caller));
+            self.parked =
+                Some(parking.park(id, primary, &partition.keyspace, spec, args, caller, self.now_ms));
         }
         let has_effects = self.effects.count() > 0;
         let mut waited = Vec::new();
@@ -473,6 +474,7 @@ impl Batch {
                 random: &mut self.random,
                 effects: &mut self.effects,
                 looks: &mut self.looks,
+                scripts: &node.scripts,
             };
             waited = park::run_waiting(primary, &mut ground);
         }

@@ -6,7 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string, transaction,
+    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string,
+    transaction,
 };
 use crate::replication::history::History;
 
@@ -164,6 +165,9 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::ZPopMin => sorted_set::zpopmin,
         CommandId::ZPopMax => sorted_set::zpopmax,
         CommandId::ZMPop => sorted_set::zmpop,
+        CommandId::BzPopMin => sorted_set::bzpopmin,
+        CommandId::BzPopMax => sorted_set::bzpopmax,
+        CommandId::BzMPop => sorted_set::bzmpop,
         CommandId::ZRandMember => sorted_set::zrandmember,
         CommandId::ZUnion => sorted_set::zunion,
         CommandId::ZInter => sorted_set::zinter,
@@ -207,6 +211,8 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::MemoryUsage => key::memory_usage,
         CommandId::Dump => key::dump,
         CommandId::Restore => key::restore,
+        CommandId::Sort => key::sort,
+        CommandId::SortRo => key::sort_ro,
         CommandId::KorumEval => script::eval,
         CommandId::KorumEvalRo => script::eval_ro,
         CommandId::Eval => |call| script::nested(call, CommandId::Eval),

@@ -55,6 +55,7 @@ pub fn run(
     if let CommandId::Hello | CommandId::Reset = spec.id {
         if spec.id == CommandId::Reset {
             node.clients.hub.leave(asker.client);
+            node.clients.monitors.leave(asker.client);
             if node.clients.tracker.end(asker.client) {
                 track::ask(node, tracking::Outcome::End);
             }
@@ -94,6 +95,10 @@ fn answer(
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
         CommandId::PfSelfTest => reply.ok(),
         CommandId::Debug => debug::debug(args, &node.live, reply),
+        CommandId::Monitor => {
+            node.clients.monitors.enter(me);
+            reply.ok();
+        }
         CommandId::ObjectHelp => subcommand::help("OBJECT", key::OBJECT_HELP, reply),
         CommandId::XGroupHelp => subcommand::help("XGROUP", stream::GROUP_HELP, reply),
         CommandId::XInfoHelp => subcommand::help("XINFO", stream::INFO_HELP, reply),
@@ -141,8 +146,8 @@ fn answer_container(
             }
             ConfigOutcome::Done => {}
         },
-        "slowlog" => server::slowlog(args, reply),
-        "latency" => server::latency(args, reply),
+        "slowlog" => server::slowlog(args, &node.slowlog, reply),
+        "latency" => server::latency(args, &node.latency, reply),
         "pubsub" => pubsub::pubsub(spec, args, &node.clients.hub, reply),
         "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
         "cluster" => replied(ask_cluster(node, view, args, reply), reply),

@@ -42,9 +42,12 @@ pub enum Flag {
     TrackingBroken = 128,
     /// It is told of all keys with its prefixes.
     TrackingAll = 256,
+    /// It watches what comes in.
+    Monitor = 512,
 }
 
-const FLAG_LETTERS: [(Flag, char); 9] = [
+const FLAG_LETTERS: [(Flag, char); 10] = [
+    (Flag::Monitor, 'O'),
     (Flag::Subscribed, 'P'),
     (Flag::Transaction, 'x'),
     (Flag::Blocked, 'b'),

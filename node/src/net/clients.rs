@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 pub use super::client::{Client, Flag, Unblock, is_valid_name};
+use super::monitors::Monitors;
 use super::outbox::Limits;
 use super::pubsub::Hub;
 use super::session::PortKind;
@@ -82,6 +83,8 @@ pub struct Registry {
     pub hub: Hub,
     /// What they keep.
     pub tracker: Tracker,
+    /// Who watches what comes in.
+    pub monitors: Monitors,
 }
 
 /// A place in the registry; dropping it gives the place back.
@@ -96,6 +99,7 @@ impl Drop for Place {
         self.registry.clients().remove(&self.client.id);
         self.registry.hub.leave(&self.client);
         self.registry.tracker.end(&self.client);
+        self.registry.monitors.leave(&self.client);
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
-use korum_protocol::command::{CommandId, CommandSpec, Group, ResolveError, resolve};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
@@ -21,9 +21,11 @@ use tokio::io::AsyncWriteExt;
 
 use super::clients::{Client, Flag, Place};
 use super::large::write_all;
+use super::measure::Measure;
 use super::session::{PortKind, Session};
 use crate::admin::stats::Counter;
 use crate::command::pubsub;
+use crate::dispatch::blocking;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::transaction::{self, apart};
 use crate::dispatch::{Batch, Caller, admit, alone, track};
@@ -200,7 +202,11 @@ impl Connection {
                     last = Some(spec.full_name);
                 }
                 Ok(spec) if self.batch.ends_before(spec) => break,
-                Ok(spec) if alone::runs_alone(spec) || apart::runs_alone(spec, &self.session.transaction) => {
+                Ok(spec)
+                    if alone::runs_alone(spec)
+                        || blocking::may_wait(spec, &args)
+                        || apart::runs_alone(spec, &self.session.transaction) =>
+                {
                     after = After::Alone(spec, consumed);
                     break;
                 }
@@ -245,9 +251,23 @@ impl Connection {
         if self.session.tracking.is_some() {
             track::before(&self.node, spec, args, caller, &mut self.session, &self.place.client);
         }
+        self.show(spec, args);
+        let measure = Measure::begin(&self.node, spec.flags.contains(Flags::FAST));
         self.batch.open(request, caller);
         let mut asker = Asker { session: &mut self.session, client: &self.place.client };
         keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);
+        let client = &self.place.client;
+        measure.end(&self.node, args, || Some(spec), || (client.address.to_string(), client.name()));
+    }
+
+    /// Shows a command to those who watch what comes in.
+    fn show(&self, spec: &CommandSpec, args: &Args<'_>) {
+        let monitors = &self.node.clients.monitors;
+        let is_secret = matches!(spec.id, CommandId::Auth | CommandId::Hello);
+        if monitors.has_any() && !is_secret {
+            let (clock, limits) = (self.node.clock(), self.node.live.pubsub_limits());
+            monitors.show(spec, args, &self.place.client, clock.wall_us(), &limits, clock.now());
+        }
     }
 
     fn is_held_back(&self, spec: &CommandSpec) -> bool {
@@ -301,13 +321,14 @@ impl Connection {
             unreachable!("a request that was parsed before")
         };
         let args = parser.args(request);
+        self.show(spec, &args);
         let (caller, start) =
             (self.session.caller(self.node.config().cluster.consistency), self.output.mark());
         let stats = self.node.stats.of(worker_number());
         stats.add(Counter::Commands, 1);
         let client = &self.place.client;
         client.touch(self.node.clock().now(), spec.full_name);
-        if self.session.tracking.is_some() && (spec.id == CommandId::Exec || spec.group == Group::Scripting) {
+        if self.session.tracking.is_some() {
             track::before(&self.node, spec, &args, caller, &mut self.session, client);
         }
         let mut asker = Asker { session: &mut self.session, client };

@@ -12,5 +12,7 @@ pub mod client;
 pub mod outbox;
 pub mod pubsub;
 pub mod tracking;
+pub mod monitors;
+pub mod measure;
 pub mod forward;
 pub mod peer;

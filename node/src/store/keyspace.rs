@@ -12,6 +12,7 @@ use super::entry::{Dues, Entry};
 use super::expiry::ExpiryIndex;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::hash::HashChange;
+use super::notice::Classes;
 use super::position::HashPosition;
 use super::served::Served;
 use super::table::{Slot, Table};
@@ -141,6 +142,9 @@ impl Keyspace {
             let change = Change::Hash(HashChange::Delete { field });
             self.change_collection(place, &change, effects.garbage_mut());
             effects.change(place, change);
+        }
+        if !due.is_empty() {
+            effects.notices.add(Classes::HASH, "hexpired", place.key);
         }
         self.change(place, |value| {
             if let Value::Hash(hash) = value {

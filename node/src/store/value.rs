@@ -12,9 +12,9 @@ use korum_protocol::resp::reply::decimal;
 use super::hash::Hash;
 use super::integer;
 use super::list::List;
-use super::xstream::Stream;
 use super::set::Set;
 use super::sorted_set::SortedSet;
+use super::xstream::Stream;
 
 /// Longest string that Redis keeps in one piece with its header (`embstr`), bytes.
 pub const EMBEDDED_BYTES_MAX: usize = 44;

@@ -3,7 +3,7 @@
 //! For: the facts of the family, as data.
 //! Not here: parsing options and executing: the node's `command` does both.
 
-use super::{Categories, KeyFlags, KeySpec, tips};
+use super::{Categories, KeyFlags, KeySpec, keys, tips};
 
 /// Removes all keys.
 const REMOVE_ALL: KeySpec = KeySpec::many(-1, 1, &[KeyFlags::RM, KeyFlags::DELETE]);
@@ -25,6 +25,14 @@ const CREATE_SECOND: KeySpec = KeySpec::one(2, &[KeyFlags::OW, KeyFlags::INSERT]
 const LOOK_SECOND: KeySpec = KeySpec::one(2, &[KeyFlags::RO]);
 /// Overwrites one key.
 const OVERWRITE: KeySpec = KeySpec::one(1, &[KeyFlags::OW, KeyFlags::UPDATE]);
+
+/// Reads keys that patterns form.
+const READ_FORMED: KeySpec = KeySpec::unknown(&[KeyFlags::RO, KeyFlags::ACCESS]);
+/// Overwrites the key behind `STORE`.
+const OVERWRITE_NAMED: KeySpec = KeySpec::unknown(&[KeyFlags::OW, KeyFlags::UPDATE]);
+/// Where commands that sort are listed.
+const SORTED: &[Categories] =
+    &[Categories::SET, Categories::SORTEDSET, Categories::LIST, Categories::DANGEROUS];
 
 commands! {
     /// The commands of this family.
@@ -77,6 +85,13 @@ commands! {
         "Returns the value of a key in serialized form" { .tips(tips::UNSTABLE) };
     Restore "restore" -4 [WRITE DENYOOM] [OVERWRITE] "2.6.0" "O(N) with N bytes"
         "Creates a key from a serialized value" { .also(&[Categories::DANGEROUS]) };
+    Sort "sort" -2 [WRITE DENYOOM MOVABLEKEYS] [READ READ_FORMED OVERWRITE_NAMED] "1.0.0"
+        "O(N log N) with N items, and O(M) with M returned ones"
+        "Sorts the items of a list, a set or a sorted set, and may store them"
+        { .plain().also(SORTED).find_keys(keys::of_sort) };
+    SortRo "sort_ro" -2 [READONLY MOVABLEKEYS] [READ READ_FORMED] "7.0.0"
+        "O(N log N) with N items, and O(M) with M returned ones"
+        "Sorts the items of a list, a set or a sorted set" { .plain().also(SORTED) };
     Wait "wait" 3 [NOSCRIPT] [] "3.0.0" "O(1)"
         "Waits until earlier writes of this connection have reached replicas"
         { .plain().also(&[Categories::CONNECTION]).tips(tips::SHARDS_LEAST) };

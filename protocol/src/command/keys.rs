@@ -99,6 +99,29 @@ pub fn found(spec: &CommandSpec, args: &Args<'_>) -> Result<Vec<usize>, KeysErro
     Ok(found)
 }
 
+/// The keys of `SORT`: the one that is sorted, and the one behind the last `STORE`.
+///
+/// # Errors
+/// Never.
+pub fn of_sort(_: &CommandSpec, args: &Args<'_>) -> Result<Vec<usize>, KeysError> {
+    let (mut target, mut index) = (None, 2);
+    while let Some(word) = args.get(index) {
+        let is = |name: &[u8]| word.eq_ignore_ascii_case(name);
+        index += if is(b"limit") {
+            2
+        } else if is(b"get") || is(b"by") {
+            1
+        } else if is(b"store") && index + 1 < args.len() {
+            target = Some(index + 1);
+            1
+        } else {
+            0
+        };
+        index += 1;
+    }
+    Ok(std::iter::once(1).chain(target).collect())
+}
+
 fn counted(key: &KeySpec, args: &Args<'_>) -> Result<std::ops::Range<usize>, KeysError> {
     let first = usize::from(key.first);
     let count = args.get(first).and_then(integer).and_then(|count| usize::try_from(count).ok());

@@ -41,6 +41,8 @@ commands! {
         "Looks for what delays commands" { .subcommands(LATENCY) };
     Debug "debug" -2 [ADMIN NOSCRIPT LOADING STALE] [] "1.0.0" "Depends on the subcommand"
         "Helps those who develop the server" { .system() };
+    Monitor "monitor" 1 [ADMIN NOSCRIPT LOADING STALE] [] "1.0.0" "O(1)"
+        "Shows all commands that come in";
 }
 
 commands! {

@@ -19,6 +19,10 @@ const DELETE: KeySpec = KeySpec::one(1, &[KeyFlags::RW, KeyFlags::DELETE]);
 const TAKE: KeySpec = KeySpec::one(1, &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::DELETE]);
 /// The same, with the keys behind their number.
 const TAKE_COUNTED: KeySpec = KeySpec::counted(1, &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::DELETE]);
+/// The same, from behind a timeout on.
+const TAKE_COUNTED_SECOND: KeySpec = KeySpec::counted(2, &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::DELETE]);
+/// The same, of several keys up to the last argument.
+const TAKE_MANY: KeySpec = KeySpec::many(-2, 1, &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::DELETE]);
 /// Overwrites the first key.
 const OVERWRITE: KeySpec = KeySpec::one(1, &[KeyFlags::OW, KeyFlags::UPDATE]);
 /// Reads the second key.
@@ -85,6 +89,13 @@ commands! {
         "Removes the members with the highest scores and returns them";
     ZMPop "zmpop" -4 [WRITE MOVABLEKEYS] [TAKE_COUNTED] "7.0.0" "O(K + M log N) with K keys and M members returned"
         "Removes members of the first sorted set that has any and returns them";
+    BzPopMin "bzpopmin" -3 [WRITE NOSCRIPT BLOCKING FAST] [TAKE_MANY] "5.0.0" "O(log N)"
+        "Removes the member with the lowest score of the first sorted set that has any, or waits for one";
+    BzPopMax "bzpopmax" -3 [WRITE NOSCRIPT BLOCKING FAST] [TAKE_MANY] "5.0.0" "O(log N)"
+        "Removes the member with the highest score of the first sorted set that has any, or waits for one";
+    BzMPop "bzmpop" -5 [WRITE BLOCKING MOVABLEKEYS] [TAKE_COUNTED_SECOND] "7.0.0"
+        "O(K + M log N) with K keys and M members returned"
+        "Removes members of the first sorted set that has any, or waits for some";
     ZRandMember "zrandmember" -2 [READONLY] [READ] "6.2.0" "O(N) with N members returned"
         "Returns members by chance" { .tips(tips::UNSTABLE) };
     ZUnion "zunion" -3 [READONLY MOVABLEKEYS] [READ_COUNTED] "6.2.0" "O(N + M log M) with N members in all sets, M returned"

@@ -5,8 +5,8 @@
 
 use super::CommandSpec;
 use super::{
-    bitmap, cluster, connection, geo, hash, hyperloglog, key, korum, list, pubsub, scripting, server, set, sorted_set, stream, string,
-    transaction,
+    bitmap, cluster, connection, geo, hash, hyperloglog, key, korum, list, pubsub, scripting, server, set,
+    sorted_set, stream, string, transaction,
 };
 
 /// All families, in the order in which `COMMAND` prints them.

@@ -50,6 +50,20 @@ const checks = {
     await assert.rejects(cluster.incr("io:text"), /ERR value is not an integer/);
     await assert.rejects(cluster.mget("io:1", "io:2"), /CROSSSLOT|same/);
   },
+  "messages reach who listens": async () => {
+    const listener = new Cluster([{ host, port: Number(port) }]);
+    const heard = [];
+    listener.on("message", (channel, message) => heard.push([channel, message]));
+    listener.on("pmessage", (pattern, channel, message) => heard.push([pattern, channel, message]));
+    await listener.subscribe("io:news");
+    await listener.psubscribe("io:ne*");
+    for (let i = 0; i < 3; i++) await cluster.publish("io:news", `message ${i}`);
+    for (let end = Date.now() + 5000; heard.length < 6 && Date.now() < end; ) await new Promise((done) => setTimeout(done, 20));
+    const [direct, matched] = [heard.filter((it) => it.length === 2), heard.filter((it) => it.length === 3)];
+    assert.deepStrictEqual(direct, [0, 1, 2].map((i) => ["io:news", `message ${i}`]));
+    assert.deepStrictEqual(matched, [0, 1, 2].map((i) => ["io:ne*", "io:news", `message ${i}`]));
+    listener.disconnect();
+  },
   "a hundred requests at once": async () => {
     const replies = await Promise.all(Array.from({ length: 100 }, (_, i) => cluster.incrby(`io:count:${i}`, i)));
     assert.strictEqual(replies.length, 100);

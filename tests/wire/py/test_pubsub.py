@@ -119,7 +119,7 @@ class InACluster(unittest.TestCase):
             self.assertEqual(client.execute_command("SPUBLISH", name, "hello"), 1, name)
         heard, end = set(), time.monotonic() + 5
         while len(heard) < len(names) and time.monotonic() < end:
-            message = listener.get_sharded_message(ignore_subscribe_messages=True, timeout=0.1)
+            message = listener.get_sharded_message(timeout=0.1)
             if message and message["type"] == "smessage":
                 heard.add(message["channel"].decode())
         self.assertEqual(heard, set(names))

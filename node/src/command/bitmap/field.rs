@@ -7,7 +7,7 @@ use super::bits::Bits;
 use super::{bit_offset, make_room, overwrite, seen};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
-use crate::store::{StringRef, integer as text};
+use crate::store::{Classes, StringRef, integer as text};
 
 /// `i1` to `i64`, `u1` to `u63`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,17 +169,22 @@ fn run(call: &mut Call<'_>, steps: &[Step]) -> Result<(), Stop> {
             call.read_string(place)?;
         }
     }
+    let mut is_changed = false;
     call.reply.array(steps.len());
     for step in steps {
         let string = call.read_string(place)?;
         let (answer, part) = step.run(&string.map(StringRef::bytes).unwrap_or_default());
         if let Some(part) = part {
             overwrite(call, place, step.offset / 8, &part);
+            is_changed = true;
         }
         match answer {
             Some(number) => call.reply.integer(number),
             None => call.reply.null(),
         }
+    }
+    if is_changed {
+        call.notify(Classes::STRING, "setbit", place);
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::args::{integer, is};
 use super::{Call, SYNTAX_ERROR, Stop};
 use crate::store::integer as text;
 use crate::store::keyspace::{Place, seconds};
-use crate::store::{StringRef, StringValue, Value};
+use crate::store::{Classes, StringRef, StringValue, Value};
 use bits::Bits;
 
 mod bits;
@@ -53,6 +53,7 @@ fn seen(call: &mut Call<'_>, place: Place<'_>, at: usize) -> Result<Option<(usiz
 }
 
 fn overwrite(call: &mut Call<'_>, place: Place<'_>, offset: usize, bytes: &[u8]) {
+    call.notify_new(place);
     call.keyspace.tick(seconds(call.now_ms));
     call.keyspace.overwrite(place, offset, bytes);
     call.effects.overwrite(place, offset, bytes, call.source);
@@ -76,6 +77,7 @@ pub fn setbit(call: &mut Call<'_>) {
         } else {
             overwrite(call, place, at, &[changed]);
         }
+        call.notify(Classes::STRING, "setbit", place);
         call.reply.integer(i64::from(byte >> shift & 1));
         Ok(())
     });
@@ -211,7 +213,9 @@ pub fn bitop(call: &mut Call<'_>) {
             combine(&mut result, &string.map(StringRef::bytes).unwrap_or_default(), operation, index == 3);
         }
         if length == 0 {
-            call.delete(target);
+            if call.delete(target) {
+                call.notify(Classes::GENERIC, "del", target);
+            }
         } else {
             if operation == Operation::And {
                 // Where a string has ended, it is zeros.
@@ -220,6 +224,7 @@ pub fn bitop(call: &mut Call<'_>) {
                 result[shortest..].fill(0);
             }
             call.put_value(target, Value::String(StringValue::Raw(result)), None);
+            call.notify(Classes::STRING, "set", target);
         }
         call.reply.integer(length as i64);
         Ok(())

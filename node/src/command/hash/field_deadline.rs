@@ -7,7 +7,7 @@ use crate::command::args::{integer, invalid_expire, is};
 use crate::command::key::expire::Conditions;
 use crate::command::{Call, Stop};
 use crate::store::keyspace::Place;
-use crate::store::{Change, Hash, HashChange};
+use crate::store::{Change, Classes, Hash, HashChange};
 
 /// Latest deadline of a field, Unix ms (Redis' bound).
 const DEADLINE_MAX: u64 = (1 << 46) - 1;
@@ -40,6 +40,14 @@ fn field<'c>(
 ) -> Result<Option<(&'c [u8], Option<u64>)>, Stop> {
     let hash = call.read_collection::<Hash>(place)?;
     Ok(hash.and_then(|hash| hash.get(field).map(|value| (value, hash.deadline(field)))))
+}
+
+/// Tells of what was done to fields, and of the end of the hash.
+fn notify(call: &mut Call<'_>, place: Place<'_>, event: &'static str) {
+    call.notify(Classes::HASH, event, place);
+    if !call.keyspace.contains(place.key) {
+        call.notify(Classes::GENERIC, "del", place);
+    }
 }
 
 /// `HEXPIRE key seconds [NX|XX|GT|LT] FIELDS count field …`
@@ -76,6 +84,7 @@ fn set_deadlines(call: &mut Call<'_>, unit_ms: u64, base_ms: u64, command: &str)
     let first = fields_at(call, at, "ERR Parameter `numFields` should be greater than 0")?;
     let (conditions, now_ms) = (conditions.unwrap_or_default(), call.now_ms);
     call.reply.array(call.args.len() - first);
+    let (mut are_set, mut are_deleted) = (false, false);
     for index in first..call.args.len() {
         let name = call.arg(index);
         let answer = match field(call, place, name)? {
@@ -83,6 +92,7 @@ fn set_deadlines(call: &mut Call<'_>, unit_ms: u64, base_ms: u64, command: &str)
             Some((_, old)) if !conditions.allow(old, deadline as i64) => REFUSED,
             Some(_) if deadline <= now_ms => {
                 call.change(place, Change::Hash(HashChange::Delete { field: name }));
+                are_deleted = true;
                 DELETED
             }
             Some((_, old)) => {
@@ -90,10 +100,17 @@ fn set_deadlines(call: &mut Call<'_>, unit_ms: u64, base_ms: u64, command: &str)
                 if old != deadline_ms {
                     call.change(place, Change::Hash(HashChange::Deadline { field: name, deadline_ms }));
                 }
+                are_set = true;
                 DONE
             }
         };
         call.reply.integer(answer);
+    }
+    if are_set {
+        call.notify(Classes::HASH, "hexpire", place);
+    }
+    if are_deleted {
+        notify(call, place, "hdel");
     }
     Ok(())
 }
@@ -141,6 +158,7 @@ pub fn hpersist(call: &mut Call<'_>) {
         let place = call.place(1);
         call.read_collection::<Hash>(place)?;
         let first = fields_at(call, 2, COUNT_OF_NONE)?;
+        let mut is_changed = false;
         call.reply.array(call.args.len() - first);
         for index in first..call.args.len() {
             let name = call.arg(index);
@@ -149,10 +167,14 @@ pub fn hpersist(call: &mut Call<'_>) {
                 Some((_, None)) => NO_DEADLINE,
                 Some((_, Some(_))) => {
                     call.change(place, Change::Hash(HashChange::Deadline { field: name, deadline_ms: None }));
+                    is_changed = true;
                     DONE
                 }
             };
             call.reply.integer(answer);
+        }
+        if is_changed {
+            call.notify(Classes::HASH, "hpersist", place);
         }
         Ok(())
     });
@@ -164,6 +186,7 @@ pub fn hgetdel(call: &mut Call<'_>) {
         let place = call.place(1);
         call.read_collection::<Hash>(place)?;
         let first = fields_at(call, 2, COUNT_OF_NONE)?;
+        let mut is_changed = false;
         call.reply.array(call.args.len() - first);
         for index in first..call.args.len() {
             let name = call.arg(index);
@@ -175,7 +198,11 @@ pub fn hgetdel(call: &mut Call<'_>) {
             }
             if found.is_some() {
                 call.change(place, Change::Hash(HashChange::Delete { field: name }));
+                is_changed = true;
             }
+        }
+        if is_changed {
+            notify(call, place, "hdel");
         }
         Ok(())
     });

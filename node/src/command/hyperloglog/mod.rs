@@ -6,7 +6,7 @@
 use super::args::is;
 use super::{Call, Stop, WRONG_TYPE};
 use crate::store::keyspace::{Place, seconds};
-use crate::store::{StringRef, StringValue, Value, ValueRef};
+use crate::store::{Classes, StringRef, StringValue, Value, ValueRef};
 use sketch::{Corrupted, Run};
 
 pub use sketch::SPARSE_BYTES_MAX;
@@ -99,6 +99,9 @@ pub fn pfadd(call: &mut Call<'_>) {
                 changed
             }
         };
+        if is_changed {
+            call.notify(Classes::STRING, "pfadd", place);
+        }
         call.reply.integer(i64::from(is_changed));
         Ok(())
     });
@@ -187,6 +190,7 @@ pub fn pfmerge(call: &mut Call<'_>) {
         }
         sketch::forget_count(&mut target);
         put(call, place, target, deadline);
+        call.notify(Classes::STRING, "pfadd", place);
         call.reply.ok();
         Ok(())
     });

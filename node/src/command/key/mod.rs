@@ -13,6 +13,7 @@ pub mod expire;
 pub mod lzf;
 pub mod object;
 pub mod rdb;
+pub mod sort;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ mod tests;
 pub use dump::{dump, restore};
 pub use expire::{expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl};
 pub use object::{OBJECT_HELP, memory_usage, object_encoding, object_freq, object_idletime, object_refcount};
+pub use sort::{sort, sort_ro};
 
 /// `DEL key …`
 pub fn del(call: &mut Call<'_>) {

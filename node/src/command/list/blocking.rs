@@ -1,7 +1,7 @@
 //! Taking items out of lists, now or later: what is done when there are any.
 
-use super::End;
 use super::transfer::{Several, move_one};
+use super::{End, take_one};
 use crate::command::{Call, Stop, blocking};
 use crate::store::List;
 
@@ -26,7 +26,7 @@ fn pop_first(call: &mut Call<'_>, end: End) {
                 reply.array(2);
                 reply.bulk(place.key);
                 reply.bulk(item);
-                call.change(place, end.pop(1));
+                take_one(call, place, end);
                 return Ok(());
             }
         }

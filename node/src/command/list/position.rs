@@ -3,7 +3,7 @@
 use super::End;
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
-use crate::store::{Change, List, ListChange};
+use crate::store::{Change, Classes, List, ListChange};
 
 /// `LINSERT key BEFORE|AFTER pivot item`
 pub fn linsert(call: &mut Call<'_>) {
@@ -23,6 +23,7 @@ pub fn linsert(call: &mut Call<'_>) {
             None => call.reply.integer(-1),
             Some(index) => {
                 call.change(place, Change::List(ListChange::Insert { index: index + behind, item }));
+                call.notify(Classes::LIST, "linsert", place);
                 call.reply.integer(len as i64 + 1);
             }
         }
@@ -43,6 +44,7 @@ pub fn lrem(call: &mut Call<'_>) {
         if removed > 0 {
             let from_back = count < 0;
             call.change(place, Change::List(ListChange::RemoveEqual { item, limit: removed, from_back }));
+            call.notify_removal(Classes::LIST, "lrem", place);
         }
         call.reply.integer(removed as i64);
         Ok(())

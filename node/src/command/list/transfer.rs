@@ -3,7 +3,7 @@
 use super::{End, take_out};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
-use crate::store::List;
+use crate::store::{Classes, List};
 
 /// `LMOVE source target LEFT|RIGHT LEFT|RIGHT`
 pub fn lmove(call: &mut Call<'_>) {
@@ -35,13 +35,14 @@ pub(super) fn move_one(call: &mut Call<'_>, from: End, to: End) -> Result<bool, 
     let item = item.to_vec();
     let target_len = call.read_collection::<List>(target)?.map_or(0, List::len);
     call.reply.bulk(&item);
-    let is_same = source.key == target.key;
-    if is_same && (from == to || target_len == 1) {
-        return Ok(true);
+    let stays = source.key == target.key && (from == to || target_len == 1);
+    if !stays {
+        // First the push: a list that goes round must not end on the way.
+        call.change(target, to.push(&item));
+        call.change(source, from.pop(1));
     }
-    // First the push: a list that goes round must not end on the way.
-    call.change(target, to.push(&item));
-    call.change(source, from.pop(1));
+    call.notify(Classes::LIST, to.pushed(), target);
+    call.notify_removal(Classes::LIST, from.popped(), source);
     Ok(true)
 }
 

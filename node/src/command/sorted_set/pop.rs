@@ -9,7 +9,7 @@ use korum_protocol::resp::{ProtocolVersion, ReplyWriter};
 use super::range::{owned, remove};
 use super::reply_score;
 use crate::command::args::{integer, is};
-use crate::command::{Call, SYNTAX_ERROR, Stop};
+use crate::command::{Call, SYNTAX_ERROR, Stop, blocking};
 use crate::store::keyspace::Place;
 use crate::store::{Score, SortedSet};
 
@@ -95,20 +95,58 @@ fn pop_one_key(call: &mut Call<'_>, end: End) {
     });
 }
 
-/// `ZMPOP numkeys key … MIN|MAX [COUNT count]`
-pub fn zmpop(call: &mut Call<'_>) {
+/// `BZPOPMIN key … timeout`
+pub fn bzpopmin(call: &mut Call<'_>) {
+    pop_first_key(call, End::Lowest);
+}
+
+/// `BZPOPMAX key … timeout`
+pub fn bzpopmax(call: &mut Call<'_>) {
+    pop_first_key(call, End::Highest);
+}
+
+fn pop_first_key(call: &mut Call<'_>, end: End) {
     call.answer(|call| {
-        let (keys, end, count) = arguments(call, 1)?;
-        match first_that_is_there(call, keys)? {
-            None => call.reply.null_array(),
-            Some(index) => {
-                let place = call.place(index);
-                let popped = pop(call, place, end, count)?;
-                reply_key_and_popped(call, index, &popped);
-            }
-        }
+        let timeout = call.args.len() - 1;
+        blocking::check(call, timeout)?;
+        let Some(index) = first_that_is_there(call, 1..timeout)? else {
+            call.reply.null_array();
+            return Ok(());
+        };
+        let place = call.place(index);
+        let popped = pop(call, place, end, 1)?;
+        call.reply.array(3);
+        call.reply.bulk(place.key);
+        reply_popped(&mut call.reply, &popped, false);
         Ok(())
     });
+}
+
+/// `BZMPOP timeout numkeys key … MIN|MAX [COUNT count]`
+pub fn bzmpop(call: &mut Call<'_>) {
+    call.answer(|call| {
+        blocking::check(call, 1)?;
+        pop_several(call, 2)
+    });
+}
+
+/// `ZMPOP numkeys key … MIN|MAX [COUNT count]`
+pub fn zmpop(call: &mut Call<'_>) {
+    call.answer(|call| pop_several(call, 1));
+}
+
+/// Takes from the first sorted set that is there, as told from argument `first` on.
+fn pop_several(call: &mut Call<'_>, first: usize) -> Result<(), Stop> {
+    let (keys, end, count) = arguments(call, first)?;
+    match first_that_is_there(call, keys)? {
+        None => call.reply.null_array(),
+        Some(index) => {
+            let place = call.place(index);
+            let popped = pop(call, place, end, count)?;
+            reply_key_and_popped(call, index, &popped);
+        }
+    }
+    Ok(())
 }
 
 /// What `ZMPOP` and `BZMPOP` are told from their number of keys on, which is argument `first`: the keys, the end and

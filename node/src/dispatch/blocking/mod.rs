@@ -47,8 +47,8 @@ const FULL: &str = "ERR too many clients wait in blocking commands on this node"
 
 /// May the command wait?
 #[must_use]
-pub fn may_wait(spec: &CommandSpec) -> bool {
-    park::wanted(spec.id).is_some()
+pub fn may_wait(spec: &CommandSpec, args: &Args<'_>) -> bool {
+    spec.flags.contains(Flags::BLOCKING) && park::wanted(spec.id, args).is_some()
 }
 
 /// What came of one attempt.
@@ -92,7 +92,7 @@ pub fn attempt(
     let parsed = parser.parse(request);
     let args = parser.args(request);
     match resolve(&args) {
-        Ok(spec) if matches!(parsed, Ok(Parsed::Request { .. })) && may_wait(spec) => {
+        Ok(spec) if matches!(parsed, Ok(Parsed::Request { .. })) && may_wait(spec, &args) => {
             batch.parking =
                 Some(Parking { request: request.clone(), token, gauge: Arc::clone(&node.parked) });
             if token.is_some() {
@@ -279,7 +279,10 @@ impl Blocking<'_> {
     /// Waits at a partition of this node.
     async fn here(&mut self, parked: Parked) -> Step {
         self.client.set_flag(Flag::Blocked, true);
-        let Parked { partition, era, ticket, mut receiver } = parked;
+        let Parked { partition, era, ticket, fixed, mut receiver } = parked;
+        if let Some(fixed) = fixed {
+            self.request = fixed;
+        }
         let place = Place { node: self.node, partition, era, ticket };
         let (answered, over) = tokio::select! {
             biased;

@@ -18,10 +18,13 @@ use tokio::sync::oneshot;
 
 use super::super::caller::Caller;
 use super::super::execute;
+use crate::command::blocking::block_option;
+use crate::command::stream::fixed_request;
 use crate::command::{Call, Looks};
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
 use crate::replication::primary::{Primary, Waits};
+use crate::script::Scripts;
 use crate::store::served::Token;
 use crate::store::waiting::{Ticket, Wanted};
 use crate::store::{HashPosition, Keyspace, Source, ValueRef};
@@ -33,15 +36,18 @@ const PARKED_BYTES_MAX: usize = 256 << 20;
 /// Keys that one command may wait for.
 const KEYS_MAX: usize = 1 << 16;
 
-/// What a command waits for; `None` for one that never waits.
+/// What a command waits for; `None` for one that does not wait.
 #[must_use]
-pub fn wanted(id: CommandId) -> Option<Wanted> {
+pub fn wanted(id: CommandId, args: &Args<'_>) -> Option<Wanted> {
     match id {
         CommandId::BlPop
         | CommandId::BrPop
         | CommandId::BlMove
         | CommandId::BrPopLPush
         | CommandId::BlMPop => Some(Wanted::ListItem),
+        CommandId::BzPopMin | CommandId::BzPopMax | CommandId::BzMPop => Some(Wanted::Member),
+        CommandId::XRead => block_option(args).map(|_| Wanted::Entry),
+        CommandId::XReadGroup => block_option(args).map(|_| Wanted::GroupEntry),
         _ => None,
     }
 }
@@ -49,7 +55,10 @@ pub fn wanted(id: CommandId) -> Option<Wanted> {
 /// Is there, in a value, what is waited for?
 fn is_met(wanted: Wanted, value: Option<ValueRef<'_>>) -> bool {
     match (wanted, value) {
-        (Wanted::ListItem, Some(ValueRef::List(_))) | (Wanted::GroupEntry, _) => true,
+        (Wanted::ListItem, Some(ValueRef::List(_)))
+        | (Wanted::Member, Some(ValueRef::SortedSet(_)))
+        | (Wanted::Entry, Some(ValueRef::Stream(_)))
+        | (Wanted::GroupEntry, _) => true,
         (Wanted::ListItem | Wanted::Member | Wanted::Entry, _) => false,
     }
 }
@@ -133,6 +142,8 @@ pub struct Parked {
     pub era: korum_protocol::id::Epoch,
     /// The place there.
     pub ticket: Ticket,
+    /// Its request as it means the same later, if that is another one.
+    pub fixed: Option<Bytes>,
     /// Tells what came of it; ends without a word if it was handed back.
     pub receiver: oneshot::Receiver<Answered>,
 }
@@ -155,6 +166,7 @@ pub fn is_nothing(reply: &[u8]) -> bool {
 
 impl Parking {
     /// Parks the command, which has just found nothing on this partition.
+    #[expect(clippy::too_many_arguments, reason = "what a command met its partition with")]
     pub fn park(
         self,
         id: PartitionId,
@@ -163,8 +175,9 @@ impl Parking {
         spec: &'static CommandSpec,
         args: &Args<'_>,
         caller: Caller,
+        now_ms: u64,
     ) -> Outcome {
-        let Some(wanted) = wanted(spec.id) else { return Outcome::Full };
+        let Some(wanted) = wanted(spec.id, args) else { return Outcome::Full };
         let Ok(keys) = key_positions(spec, args) else { return Outcome::Full };
         let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(&args[at])).collect();
         keys.sort_unstable();
@@ -174,16 +187,17 @@ impl Parking {
             return Outcome::Full;
         };
         let (sender, receiver) = oneshot::channel();
+        let fixed = fixed_request(args, keyspace, now_ms);
         let waiter = Waiter {
             spec,
-            request: self.request,
+            request: fixed.clone().unwrap_or(self.request),
             caller,
             token: self.token.map(|it| it.0),
             sender,
             _share: share,
         };
         let ticket = primary.waiting.park(keys, wanted, waiter);
-        Outcome::Parked(Parked { partition: id, era: primary.era, ticket, receiver })
+        Outcome::Parked(Parked { partition: id, era: primary.era, ticket, fixed, receiver })
     }
 }
 
@@ -212,19 +226,20 @@ pub struct Ground<'a> {
     pub random: &'a mut Random,
     pub effects: &'a mut Effects,
     pub looks: &'a mut Looks,
+    pub scripts: &'a Arc<Scripts>,
 }
 
 /// Runs whoever waits for what the effects so far may have brought; what they do themselves may bring something for
 /// others. All of it is one step.
 pub fn run_waiting(primary: &mut Primary, ground: &mut Ground<'_>) -> Vec<Run> {
     let mut done = Vec::new();
+    let mut places: Vec<HashPosition> = ground.effects.places().flatten().collect();
+    places.dedup();
     let mut next = 0;
-    while next < ground.effects.count() {
-        let place = ground.effects.places().nth(next);
+    while let Some(&position) = places.get(next) {
         next += 1;
-        let Some(Some(position)) = place else { continue };
         for wanted in Wanted::ALL {
-            run_queue(primary, ground, position, wanted, &mut done);
+            run_queue(primary, ground, position, wanted, &mut places, &mut done);
         }
     }
     done
@@ -235,6 +250,7 @@ fn run_queue(
     ground: &mut Ground<'_>,
     position: HashPosition,
     wanted: Wanted,
+    places: &mut Vec<HashPosition>,
     done: &mut Vec<Run>,
 ) {
     let mut at = Ticket::default();
@@ -245,10 +261,15 @@ fn run_queue(
             primary.waiting.remove(ticket);
             continue;
         }
+        let before = ground.effects.count();
         match waiter.run(position, wanted, ground) {
             Found::NoValue => return,
+            // What it noted while it found nothing, say that a consumer is there, brings nothing to anybody.
             Found::Nothing => {}
             Found::Something(reply, is_write) => {
+                // Where it took something away itself there is nothing new.
+                let elsewhere = |place: &HashPosition| *place != position;
+                places.extend(ground.effects.places().skip(before).flatten().filter(elsewhere));
                 if let Some(waiter) = primary.waiting.remove(ticket) {
                     done.push(Run { waiter, reply, is_write });
                 }
@@ -293,8 +314,7 @@ impl Waiter {
                 effects: &mut *ground.effects,
                 looks: &mut *ground.looks,
                 source: &Source::none(),
-                // No script waits.
-                scripts: &Arc::default(),
+                scripts: ground.scripts,
                 reply: ReplyWriter::holding(&mut reply, self.caller.version),
             },
         );

@@ -6,11 +6,13 @@
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
+use korum_protocol::command::resolve;
 use korum_protocol::id::NodeId;
 use korum_protocol::peer::piece::{PIECE_BYTES, STREAMS_MAX};
 use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use korum_protocol::rope::Rope;
 
+use super::super::measure::Measure;
 use super::super::peer::{Cutter, FrameWriter, PeerConnection, PeerError};
 use super::waiting::Parkings;
 use super::{CANCEL, GOODBYE, REPLIES, TOLD, WAITING, encode_answers, write_or_add, write_piece};
@@ -177,7 +179,14 @@ async fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Resu
                 let view = node.view();
                 batch.open(range, caller);
                 if batch.reply_bytes() < REPLIES_BYTES_MAX {
+                    let measure = Measure::begin(node, false);
                     batch.run_forwarded(node, &view, &args, caller);
+                    measure.end(
+                        node,
+                        &args,
+                        || resolve(&args).ok(),
+                        || ("forwarded".to_owned(), String::new()),
+                    );
                 } else {
                     batch.hand_back();
                 }

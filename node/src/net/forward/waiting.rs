@@ -132,7 +132,7 @@ impl Parkings {
     }
 
     fn wait(&self, id: u64, caller: Caller, parked: Parked) {
-        let Parked { partition, era, ticket, receiver } = parked;
+        let Parked { partition, era, ticket, receiver, .. } = parked;
         lock(&self.places).insert(id, (partition, era, ticket));
         let (node, replies) = (Arc::clone(&self.node), self.replies.clone());
         let places = Arc::clone(&self.places);

@@ -185,7 +185,9 @@ impl<'a> Effect<'a> {
             }
             Self::Served { key, token } => {
                 put_key(out, SERVED, key);
-                [token.node, token.client, token.number].into_iter().for_each(|number| put_varint(out, number));
+                [token.node, token.client, token.number]
+                    .into_iter()
+                    .for_each(|number| put_varint(out, number));
             }
             Self::Clear => out.put_u8(CLEAR),
         }

@@ -17,7 +17,9 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
-use crate::store::{Hash, HashChange, Kind, List, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef};
+use crate::store::{
+    Hash, HashChange, Kind, List, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef,
+};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

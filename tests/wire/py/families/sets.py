@@ -16,6 +16,7 @@ class Sets(Family):
         "SRANDMEMBER": rules.shape, "SPOP": rules.shape, "SSCAN": rules.scanned,
     }
     # Without OBJECT ENCODING: Redis 7.0 has no listpacks for sets, 7.2 has.
+    EXCHANGED = (b"set",)
     READS = {b"set": [[b"SMEMBERS", b"KEY"], [b"SCARD", b"KEY"]]}
 
     def member(self):

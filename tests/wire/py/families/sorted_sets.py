@@ -39,6 +39,7 @@ class SortedSets(Family):
         "ZADD", "ZINCRBY", "ZSCORE", "ZMSCORE", "ZRANGE", "ZREVRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE", "ZPOPMIN",
         "ZPOPMAX", "ZMPOP", "ZUNION", "ZINTER", "ZDIFF",
     ), EXACT)
+    EXCHANGED = (b"zset",)
     READS = {b"zset": [[b"ZRANGE", b"KEY", b"0", b"-1", b"WITHSCORES"], [b"ZCARD", b"KEY"], [b"OBJECT", b"ENCODING", b"KEY"]]}
 
     def key(self):

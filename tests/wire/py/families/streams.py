@@ -60,6 +60,7 @@ class Streams(Family):
     SHARES = ((20, "add"), (3, "many"), (10, "range"), (6, "read"), (5, "delete"), (4, "trim"), (2, "set_id"), (6, "group"),
               (16, "read_group"), (7, "acknowledge"), (6, "pending"), (7, "claim"), (5, "auto_claim"), (7, "info"), (1, "drop"))
     RULES = {"XPENDING": masked, "XINFO CONSUMERS": masked, "XINFO STREAM": masked}
+    EXCHANGED = (b"stream",)
     READS = {b"stream": [[b"XRANGE", b"KEY", b"-", b"+"], [b"XINFO", b"STREAM", b"KEY", b"FULL", b"COUNT", b"0"], [b"XLEN", b"KEY"]]}
 
     def __init__(self, words):

@@ -1,6 +1,6 @@
 //! Listpacks: items one after the other, as Redis 7 keeps and writes small collections.
 //!
-//! For: reading their items, checked in full.
+//! For: reading their items, checked in full; writing them, for streams.
 //! Not here: what the items mean (`forms`).
 //!
 //! ```text
@@ -71,19 +71,95 @@ fn bytes<'a>(input: &mut &'a [u8], length: usize) -> Result<Item<'a>, RdbError> 
     Ok(Item::Bytes(Cow::Borrowed(take(input, length)?)))
 }
 
-/// The length of an item behind it: in base 128, the highest digit first, all but that with the top bit.
+/// The length of an item behind it.
 fn take_back_length(input: &mut &[u8], length: usize) -> Result<(), RdbError> {
-    let digits = match length {
+    let read = take(input, back_digits(length))?;
+    if read.iter().copied().eq(back_length(length)) { Ok(()) } else { Err(RdbError::Content) }
+}
+
+/// Digits that the length of an item takes behind it.
+fn back_digits(length: usize) -> usize {
+    match length {
         0..=127 => 1,
         128..16_383 => 2,
         16_383..2_097_151 => 3,
         2_097_151..268_435_455 => 4,
         _ => 5,
-    };
-    let read = take(input, digits)?;
-    let is_right = read.iter().rev().enumerate().all(|(index, byte)| {
+    }
+}
+
+/// Its digits in base 128: the highest first, all but that with the top bit.
+fn back_length(length: usize) -> impl Iterator<Item = u8> {
+    let digits = back_digits(length);
+    (0..digits).rev().map(move |index| {
         let more = if index + 1 < digits { 0x80 } else { 0 };
-        *byte == (length >> (7 * index)) as u8 & 0x7f | more
-    });
-    if is_right { Ok(()) } else { Err(RdbError::Content) }
+        (length >> (7 * index)) as u8 & 0x7f | more
+    })
+}
+
+/// Writes a listpack.
+#[derive(Debug)]
+pub struct Writer {
+    out: Vec<u8>,
+    count: usize,
+}
+
+impl Writer {
+    /// An empty one.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { out: vec![0; HEAD_BYTES], count: 0 }
+    }
+
+    /// Appends a number.
+    pub fn integer(&mut self, number: i64) {
+        let start = self.out.len();
+        if let Ok(number @ 0..0x80) = u8::try_from(number) {
+            self.out.push(number);
+        } else if let Ok(number) = i16::try_from(number) {
+            self.out.push(0xf1);
+            self.out.extend_from_slice(&number.to_le_bytes());
+        } else if let Ok(number) = i32::try_from(number) {
+            self.out.push(0xf3);
+            self.out.extend_from_slice(&number.to_le_bytes());
+        } else {
+            self.out.push(0xf4);
+            self.out.extend_from_slice(&number.to_le_bytes());
+        }
+        self.end_item(start);
+    }
+
+    /// Appends bytes, shorter than 4 GiB.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let start = self.out.len();
+        match bytes.len() {
+            length @ 0..0x40 => self.out.push(0x80 | length as u8),
+            length @ 0x40..0x1000 => {
+                self.out.extend_from_slice(&[0xe0 | (length >> 8) as u8, length as u8]);
+            }
+            length => {
+                self.out.push(0xf0);
+                self.out.extend_from_slice(&(length as u32).to_le_bytes());
+            }
+        }
+        self.out.extend_from_slice(bytes);
+        self.end_item(start);
+    }
+
+    fn end_item(&mut self, start: usize) {
+        let length = self.out.len() - start;
+        self.out.extend(back_length(length));
+        self.count += 1;
+    }
+
+    /// The listpack.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<u8> {
+        self.out.push(END);
+        let total = self.out.len() as u32;
+        let count = u16::try_from(self.count).unwrap_or(COUNT_UNKNOWN);
+        self.out[..4].copy_from_slice(&total.to_le_bytes());
+        self.out[4..HEAD_BYTES].copy_from_slice(&count.to_le_bytes());
+        self.out
+    }
 }

@@ -59,6 +59,69 @@ fn a_listpack_of_a_hash_is_read() {
 }
 
 #[test]
+fn a_quicklist_is_read() {
+    let Ok(Value::List(list)) = restore(&payload("list")) else { panic!("not a list") };
+    let items: Vec<&[u8]> = list.iter().collect();
+    assert_eq!(items.len(), 19);
+    assert!(ITEMS[..14].iter().zip(&items).all(|(item, found)| item.as_bytes() == *found));
+    assert_eq!((items[15], items[17].len(), items[18].len()), (&b""[..], 300, 6000));
+    let again = Value::List(list.clone());
+    assert_eq!(restore(&dump(again.as_ref())), Ok(again));
+}
+
+#[test]
+fn sets_are_read() {
+    let Ok(Value::Set(set)) = restore(&payload("intset")) else { panic!("not a set") };
+    assert!(set.len() == 4 && [&b"-5"[..], b"1", b"2", b"70000"].iter().all(|member| set.contains(member)));
+    let Ok(Value::Set(set)) = restore(&payload("set")) else { panic!("not a set") };
+    assert!(set.len() == 3 && [b"a", b"b", b"1"].iter().all(|member| set.contains(&member[..])));
+    // As Redis 7.2 writes it: a listpack of "a" and 1.
+    let body = [&[TYPE_SET_LISTPACK, 12, 12, 0, 0, 0, 2, 0][..], &[0x81, b'a', 2, 1, 1, 0xff]].concat();
+    let Ok(Value::Set(set)) = restore(&sealed(&body)) else { panic!("not a set") };
+    assert!(set.len() == 2 && set.contains(b"a") && set.contains(b"1"));
+}
+
+#[test]
+fn sorted_sets_are_read() {
+    for (name, count) in [("zset", 4), ("zset2", 5)] {
+        let Ok(Value::SortedSet(set)) = restore(&payload(name)) else { panic!("not a sorted set") };
+        assert_eq!(set.len(), count);
+        for (member, score) in [(b"a", 1.0), (b"c", f64::NEG_INFINITY), (b"d", f64::INFINITY)] {
+            assert_eq!(set.score(member), Score::new(score));
+        }
+        let again = Value::SortedSet(set);
+        assert_eq!(restore(&dump(again.as_ref())), Ok(again));
+    }
+    let body = [TYPE_SORTED_SET_TEXT, 2, 1, b'a', 3, b'1', b'.', b'5', 1, b'b', 255];
+    let Ok(Value::SortedSet(set)) = restore(&sealed(&body)) else { panic!("not a sorted set") };
+    assert_eq!((set.score(b"a"), set.score(b"b")), (Score::new(1.5), Score::new(f64::NEG_INFINITY)));
+    let body = [TYPE_SORTED_SET_TEXT, 1, 1, b'a', 253];
+    assert_eq!(restore(&sealed(&body)), Err(RdbError::Content));
+}
+
+#[test]
+fn a_stream_is_read() {
+    let Ok(Value::Stream(stream)) = restore(&payload("stream")) else { panic!("not a stream") };
+    assert_eq!((stream.len(), stream.entries_added()), (2, 3));
+    assert_eq!(stream.max_deleted(), crate::store::StreamId::new(1, 2));
+    assert_eq!(stream.last_id(), crate::store::StreamId::new(5, 0));
+    let group = stream.group(b"g").expect("a group");
+    assert_eq!((group.entries_read, group.pending().len(), group.consumers().len()), (Some(1), 1, 1));
+    let again = Value::Stream(stream);
+    let Ok(Value::Stream(restored)) = restore(&dump(again.as_ref())) else { panic!("not a stream") };
+    let Value::Stream(stream) = again else { unreachable!("it is one") };
+    let all = |stream: &crate::store::Stream| -> Vec<_> {
+        let entries = stream.range(crate::store::StreamId::MIN, crate::store::StreamId::MAX);
+        let pairs = |entry: &crate::store::xstream::Entry<'_>| -> Vec<_> {
+            entry.fields().map(|(field, value)| (field.to_vec(), value.to_vec())).collect()
+        };
+        entries.map(|entry| (entry.id, pairs(&entry))).collect()
+    };
+    assert_eq!(all(&stream), all(&restored));
+    assert_eq!(restored.group(b"g").map(|group| group.pending().len()), Some(1));
+}
+
+#[test]
 fn a_ziplist_of_a_hash_is_read() {
     // Total, last item, two items: "f" behind nothing, 5 behind three bytes.
     let list = [&[16, 0, 0, 0, 13, 0, 0, 0, 2, 0][..], &[0, 1, b'f', 3, 0xf6, 0xff]].concat();
