@@ -139,7 +139,9 @@ fn weight(call: &mut Call<'_>, options: &Options<'_>, item: &[u8]) -> Result<Wei
     if options.alpha {
         return Ok(Weight::Text(text));
     }
-    let number = text.filter(|text| !text.is_empty()).map_or(Some(0.0), |text| float(&text));
+    // As `strtod` reads it: nothing is zero, and blanks may stand before it.
+    let number =
+        text.filter(|text| !text.is_empty()).map_or(Some(0.0), |text| float(text.trim_ascii_start()));
     Ok(Weight::Number(number.ok_or("ERR One or more scores can't be converted into double")?))
 }
 
@@ -174,23 +176,16 @@ pub fn sort_ro(call: &mut Call<'_>) {
 fn run(call: &mut Call<'_>, may_store: bool) -> Result<(), Stop> {
     let mut options = Options::parse(&call.args, may_store)?;
     let place = call.place(1);
-    let is_sorted_set;
-    let (mut items, has_no_order) = match call.read(place).map(|entry| entry.value()) {
-        Some(value) => {
-            is_sorted_set = matches!(value, ValueRef::SortedSet(_));
-            items(value)?
-        }
-        None => {
-            is_sorted_set = false;
-            (Vec::new(), false)
-        }
+    let (mut items, has_no_order) = match call.read(place) {
+        Some(entry) => items(entry.value())?,
+        None => (Vec::new(), false),
     };
     if options.keeps_order() && has_no_order && options.target.is_some() {
         // What is stored must not depend on how a set is kept.
         (options.by, options.alpha) = (None, true);
     }
     if options.keeps_order() {
-        if is_sorted_set && options.descending {
+        if options.descending && !has_no_order {
             items.reverse();
         }
     } else {

@@ -9,6 +9,10 @@ import importlib
 import pkgutil
 
 
+# What is added at their end is a key, and keys must stay in one slot.
+ENDS_WITH_KEYS = set(b"SINTER SUNION SDIFF SINTERSTORE SUNIONSTORE SDIFFSTORE PFCOUNT PFMERGE BITOP".split())
+
+
 class Family:
     """Commands of one kind, made from a seed.
 
@@ -60,7 +64,8 @@ class Family:
             if len(words) > 1 and self.random.random() < 0.5:
                 words.pop()
             else:
-                words.append(self.any(b"extra", b"", b"NX", b"GET", b"1"))
+                more = self.any(b"extra", b"", b"NX", b"GET", b"1")
+                words.append(b"{d}" + more if words[0].upper() in ENDS_WITH_KEYS else more)
         if self.random.random() < 0.02:
             commands[0][0] = commands[0][0].lower()
         return [command for command in commands if self.is_allowed(command)]

@@ -3,6 +3,11 @@
 from . import Family, rules
 
 
+def encodings(left, right):
+    """The same, but for what Redis 7.2, as Korum, keeps in listpacks and 7.0 does not: short lists, small sets."""
+    return left == right or right == (b"$", b"listpack") and left in ((b"$", b"quicklist"), (b"$", b"hashtable"))
+
+
 class Keys(Family):
     NAME = "keys"
     WEIGHT = 40
@@ -11,7 +16,7 @@ class Keys(Family):
         "TTL": rules.near(2), "EXPIRETIME": rules.near(2), "PTTL": rules.near(2000), "PEXPIRETIME": rules.near(2000),
         "KEYS": rules.unordered, "SCAN": rules.scanned, "TIME": rules.kind, "RANDOMKEY": rules.kind, "WAIT": rules.kind,
         # whether a small number is shared depends in Redis on the way in which it came to be
-        "OBJECT REFCOUNT": rules.kind,
+        "OBJECT REFCOUNT": rules.kind, "OBJECT ENCODING": encodings,
     }
 
     def key(self):

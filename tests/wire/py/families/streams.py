@@ -1,8 +1,9 @@
 """Streams: entries with explicit ids, trimming, groups, what is pending, what XINFO tells.
 
 Not here: `*` (its ids are the servers' clocks) and BLOCK that waits.
-Listed differences, both of Redis 7.0 against 7.2, which Korum follows:
+Listed differences, most of Redis 7.0 against 7.2, which Korum follows:
   XINFO CONSUMERS and FULL tell when a consumer was active: `masked` leaves that out;
+  RESTORE puts blocks together anew, so that the nodes of the radix tree are others (`masked` too);
   XSETID refuses an id below that of a deleted entry: none is given;
   XREADGROUP, XCLAIM and XAUTOCLAIM create their consumer even if it gets nothing: it is created before.
 """
@@ -10,7 +11,7 @@ Listed differences, both of Redis 7.0 against 7.2, which Korum follows:
 from . import Family, rules
 
 LONG_AGO = 1_000_000_000_000  # ms: times before this were given by a command, later ones are the present
-LEFT_OUT = (b"inactive", b"active-time")
+LEFT_OUT = (b"inactive", b"active-time", b"radix-tree-keys", b"radix-tree-nodes")
 BLOCKS = (b"radix-tree-keys", b"radix-tree-nodes")
 OF_THE_MOMENT = (b"idle", b"seen-time")
 
