@@ -12,7 +12,6 @@ from . import Family, rules
 
 LONG_AGO = 1_000_000_000_000  # ms: times before this were given by a command, later ones are the present
 LEFT_OUT = (b"inactive", b"active-time", b"radix-tree-keys", b"radix-tree-nodes")
-BLOCKS = (b"radix-tree-keys", b"radix-tree-nodes")
 OF_THE_MOMENT = (b"idle", b"seen-time")
 
 
@@ -26,11 +25,9 @@ def _masked(reply):
     if not isinstance(content, list):
         return reply
     items, index = [], 0
-    # The blocks are compared where XINFO STREAM is not FULL: of what is restored only the whole is read.
-    left_out = LEFT_OUT + BLOCKS if (b"$", b"entries") in content else LEFT_OUT
     while index < len(content):
         word = content[index][1]
-        if word in left_out and index + 1 < len(content):
+        if word in LEFT_OUT and index + 1 < len(content):
             index += 2
             continue
         items.append(_masked(content[index]))
