@@ -17,6 +17,15 @@ pub fn integer(text: &[u8]) -> Result<i64, Stop> {
     integer::parse(text).ok_or(NOT_AN_INTEGER.into())
 }
 
+/// A number of items, which may be 0.
+///
+/// # Errors
+/// With one text for all that is none.
+pub fn positive(text: &[u8]) -> Result<usize, Stop> {
+    let number = integer::parse(text).and_then(|number| usize::try_from(number).ok());
+    number.ok_or("ERR value is out of range, must be positive".into())
+}
+
 /// An `i32`, spelled in the only way (database numbers).
 ///
 /// # Errors

@@ -20,12 +20,16 @@ fn specs() -> Vec<&'static CommandSpec> {
 /// Large collections of every kind, one a key.
 fn filled() -> Bench {
     let mut bench = Bench::new();
-    for number in 0..160 {
-        let (member, degrees) = (format!("m{number}"), f64::from(number) / 2.0);
-        bench.words(&format!("sadd a {member}"));
-        bench.words(&format!("zadd b {} {member}", number % 7));
-        bench.words(&format!("geoadd c {degrees} {degrees} {member}"));
-    }
+    let line = |name: &str, item: &dyn Fn(u8) -> String| {
+        let items: Vec<_> = (0..160).map(item).collect();
+        format!("{name} {}", items.join(" "))
+    };
+    bench.words(&line("sadd a", &|number| format!("m{number}")));
+    bench.words(&line("zadd b", &|number| format!("{} m{number}", number % 7)));
+    bench.words(&line("geoadd c", &|number| {
+        let degrees = f64::from(number) / 2.0;
+        format!("{degrees} {degrees} m{number}")
+    }));
     bench.words("hset d m1 1 m2 2");
     bench
 }

@@ -2,6 +2,7 @@
 
 use korum_protocol::limits::BULK_BYTES_MAX;
 
+use crate::command::args::positive;
 use crate::command::sample::Sample;
 use crate::command::string::REPLY_TOO_LARGE;
 use crate::command::{Call, SYNTAX_ERROR, Stop, WRONG_TYPE, reply_string};
@@ -52,11 +53,7 @@ pub fn spop(call: &mut Call<'_>) {
     call.answer(|call| match call.args.get(2) {
         None => pop_one(call),
         Some(_) if call.args.len() > 3 => Err(SYNTAX_ERROR.into()),
-        Some(count) => {
-            let count = crate::command::args::integer(count)?;
-            let count = usize::try_from(count).map_err(|_| "ERR value is out of range, must be positive")?;
-            pop_several(call, count)
-        }
+        Some(count) => pop_several(call, positive(count)?),
     });
 }
 

@@ -111,7 +111,7 @@ fn chance_picks_members() {
         ("srandmember none 3", "*0|"),
         ("sadd s a b c d", ":4|"),
         ("spop s -1", "-ERR value is out of range, must be positive|"),
-        ("spop s x", "-ERR value is not an integer or out of range|"),
+        ("spop s x", "-ERR value is out of range, must be positive|"),
         ("spop s 1 1", "-ERR syntax error|"),
         ("spop s 0", "*0|"),
         ("srandmember s 1 1", "-ERR syntax error|"),

@@ -8,7 +8,7 @@ use korum_protocol::resp::{ProtocolVersion, ReplyWriter};
 
 use super::range::{owned, remove};
 use super::reply_score;
-use crate::command::args::{integer, is};
+use crate::command::args::{integer, is, positive};
 use crate::command::{Call, SYNTAX_ERROR, Stop, blocking};
 use crate::store::keyspace::Place;
 use crate::store::{Score, SortedSet};
@@ -79,13 +79,7 @@ fn pop_one_key(call: &mut Call<'_>, end: End) {
         if call.args.len() > 3 {
             return Err(SYNTAX_ERROR.into());
         }
-        let count = match call.args.get(2) {
-            None => None,
-            Some(count) => {
-                let count = usize::try_from(integer(count)?);
-                Some(count.map_err(|_| "ERR value is out of range, must be positive")?)
-            }
-        };
+        let count = call.args.get(2).map(positive).transpose()?;
         let place = call.place(1);
         let popped = pop(call, place, end, count.unwrap_or(1))?;
         let in_pairs = count.is_some() && call.reply.version() == ProtocolVersion::Resp3;

@@ -79,6 +79,10 @@ impl<'a> Request<'a> {
     /// The ranks that are to come.
     fn ranks(&self, set: &SortedSet) -> Range<usize> {
         let ranks = self.bounds.ranks(set, self.downwards);
+        // Redis takes `LIMIT offset -1` for places too, and ignores it.
+        if let Bounds::Places(..) = self.bounds {
+            return ranks;
+        }
         let skipped = usize::try_from(self.offset).unwrap_or(usize::MAX).min(ranks.len());
         let count = usize::try_from(self.limit).unwrap_or(usize::MAX).min(ranks.len() - skipped);
         if self.downwards {

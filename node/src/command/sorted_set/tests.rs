@@ -114,6 +114,7 @@ fn ranges_are_read() {
         ("zrange z a + bylex", "-ERR min or max not valid string range item|"),
         ("zrange z 0 1 byscore bylex", "-ERR syntax error|"),
         ("zrevrange z 0 1 rev", "-ERR syntax error|"),
+        ("zrange z 0 1 limit 1 -1", "*2|$1|a|$1|b|"),
         ("zrangebyscore z 0 1 limit 1", "-ERR syntax error|"),
         ("zcount z 1 (3", ":2|"),
         ("zcount x 1 2", ":0|"),

@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn a_set_reads_back(members in proptest::collection::btree_set(any::<Vec<u8>>(), 1..200)) {
+        fn a_set_reads_back(members in proptest::collection::btree_set(any::<Vec<u8>>(), 1..30)) {
             let mut set = Set::default();
             members.iter().for_each(|member| set.add(member));
             let value = Value::Set(Box::new(set));
@@ -242,7 +242,7 @@ mod tests {
         }
 
         #[test]
-        fn a_sorted_set_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<f64>(), 1..200)) {
+        fn a_sorted_set_reads_back(pairs in proptest::collection::hash_map(any::<Vec<u8>>(), any::<f64>(), 1..30)) {
             let mut set = SortedSet::default();
             for (member, score) in &pairs {
                 set.put(member, Score::new(*score).unwrap_or_default());
