@@ -16,6 +16,11 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// Stack of a worker: twice what Redis' own thread has, since a script may nest calls of C functions, some with buffers
+/// of 8 KiB, 200 deep. Only what is used takes memory.
+#[cfg(not(feature = "sim"))]
+const STACK_BYTES: usize = 16 << 20;
+
 thread_local! {
     static WORKER: Cell<usize> = const { Cell::new(0) };
 }
@@ -66,7 +71,8 @@ impl Executor {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             workers.push(runtime.handle().clone());
             let mut stopped = stop.subscribe();
-            std::thread::Builder::new().name(format!("korum-worker-{number}")).spawn(move || {
+            let thread = std::thread::Builder::new().name(format!("korum-worker-{number}"));
+            thread.stack_size(STACK_BYTES).spawn(move || {
                 WORKER.set(number);
                 // Either a stop or the end of the executor ends the thread, and with it its tasks.
                 let _ = runtime.block_on(stopped.wait_for(|&is_stopped| is_stopped));

@@ -196,6 +196,7 @@ impl Connection {
                     break;
                 }
                 Ok(spec) if self.session.transaction.queues(spec) => {
+                    self.show(spec, &args);
                     self.batch.open(range, caller);
                     let mut asker = Asker { session: &mut self.session, client: &self.place.client };
                     transaction::queue(&mut self.batch, &self.node, &view, spec, &args, caller, &mut asker);

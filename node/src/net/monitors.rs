@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use korum_protocol::command::{CommandSpec, Flags};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, Group};
 use korum_protocol::resp::{Args, ProtocolVersion};
 
 use super::clients::{Client, Flag};
@@ -62,13 +62,18 @@ impl Monitors {
         limits: &Limits,
         now: Tick,
     ) {
-        if spec.flags.contains(Flags::ADMIN) || spec.flags.contains(Flags::SKIP_MONITOR) {
+        // Scripts skip it in Redis' table, and are shown all the same; what they call is not.
+        let skips = spec.flags.contains(Flags::SKIP_MONITOR) && spec.group != Group::Scripting;
+        if skips || spec.flags.contains(Flags::ADMIN) {
             return;
         }
         let line = line(args, &who.address.to_string(), wall_us);
         let frame = Frame::write(ProtocolVersion::Resp2, |reply| reply.simple(&line));
         for client in self.clients.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            client.push(frame.clone(), limits, now);
+            // Who stops watching does not see that.
+            if spec.id != CommandId::Reset || client.id != who.id {
+                client.push(frame.clone(), limits, now);
+            }
         }
     }
 }

@@ -67,7 +67,7 @@ fn answer(lua: &Lua, result: Option<i32>) -> mlua::Result<f64> {
     result.map(f64::from).ok_or_else(|| raise::at(lua, NO_NUMBER))
 }
 
-/// An argument, modulo 2^32, rounded to even.
+/// An argument, modulo 2^32, rounded to even: the low bits of a sum that leaves no room for a fraction.
 fn number(words: &MultiValue, at: usize) -> Option<i32> {
     let number = match words.get(at)? {
         Value::Integer(number) => *number as f64,
@@ -75,5 +75,5 @@ fn number(words: &MultiValue, at: usize) -> Option<i32> {
         Value::String(text) => text.to_string_lossy().trim().parse().ok()?,
         _ => return None,
     };
-    Some((number.round_ties_even().rem_euclid(4_294_967_296.0) as u32).cast_signed())
+    Some(((number + 6_755_399_441_055_744.0).to_bits() as u32).cast_signed())
 }

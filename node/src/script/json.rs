@@ -8,8 +8,8 @@ use mlua::{Lua, LuaString, Table, Value};
 use super::format::general;
 use super::raise;
 
-/// How deep tables and texts may nest.
-const DEPTH_MAX: usize = 1000;
+/// How deep tables and texts may nest: lua-cjson goes to 1000, which would take too much of a thread's stack.
+const DEPTH_MAX: usize = 128;
 /// An array with more than so many elements of which most are missing is refused.
 const SPARSE_SAFE: usize = 10;
 const SPARSE_RATIO: usize = 2;

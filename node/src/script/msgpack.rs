@@ -10,7 +10,7 @@ use super::raise;
 /// Tables nested deeper than this are packed as nil.
 const PACKED_DEPTH_MAX: usize = 16;
 /// How deep what is unpacked may nest.
-const UNPACKED_DEPTH_MAX: usize = 200;
+const UNPACKED_DEPTH_MAX: usize = 128;
 /// Bytes of what is packed.
 const PACKED_BYTES_MAX: usize = 64 << 20;
 

@@ -154,7 +154,10 @@ fn pack(values: &MultiValue) -> Result<Vec<u8>, String> {
         let text = || match value {
             Some(Value::String(text)) => Ok(text.as_bytes().to_vec()),
             Some(Value::Integer(number)) => Ok(number.to_string().into_bytes()),
-            _ => Err(format!("bad argument #{} to 'pack' (string expected)", next + 1)),
+            other => {
+                let found = other.map_or("no value", Value::type_name);
+                Err(format!("bad argument #{} to 'pack' (string expected, got {found})", next + 1))
+            }
         };
         match step {
             Step::Padding => {

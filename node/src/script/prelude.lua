@@ -131,17 +131,61 @@ math.random, math.randomseed = host.random, host.randomseed
 
 local text = {}
 for name, value in pairs(G.string) do text[name] = value end
-text.dump = nil
+text.dump, text.gfind = nil, nil
+-- The search takes stack for each part of a pattern: one of a hundred thousand parts would end the process.
+local PATTERN_MAX = 4096
+local function bounded(call)
+  return function(subject, pattern, ...)
+    if #tostring(pattern) > PATTERN_MAX then error("pattern too complex", 2) end
+    return call(subject, pattern, ...)
+  end
+end
+text.match, text.gmatch, text.gsub = bounded(text.match), bounded(text.gmatch), bounded(text.gsub)
+local find = text.find
+function text.find(subject, pattern, init, plain)
+  if not plain and #tostring(pattern) > PATTERN_MAX then error("pattern too complex", 2) end
+  return find(subject, pattern, init, plain)
+end
 
 base.redis = protect(redis)
 base.math = protect(math)
 base.string = protect(text)
 base.table = protect(G.table)
-local coroutine, resume = {}, G.coroutine.resume
-for name, value in pairs(G.coroutine) do coroutine[name] = value end
-function coroutine.resume(...)
-  return caught(resume(...))
+-- Each coroutine that runs inside another takes stack of the thread, and Lua does not count them.
+local COROUTINES_MAX = 100
+local running = 0
+local create, resume = G.coroutine.create, G.coroutine.resume
+
+local function left(...)
+  running = running - 1
+  return ...
 end
+
+local function enter(thread, ...)
+  if running >= COROUTINES_MAX then error("C stack overflow", 0) end
+  running = running + 1
+  return left(resume(thread, ...))
+end
+
+local function value_of(ok, problem, ...)
+  if not ok then error(problem, 0) end
+  return problem, ...
+end
+
+local coroutine = {}
+for name, value in pairs(G.coroutine) do coroutine[name] = value end
+
+function coroutine.resume(...)
+  return caught(enter(...))
+end
+
+function coroutine.wrap(call)
+  local thread = create(call)
+  return function(...)
+    return value_of(enter(thread, ...))
+  end
+end
+
 base.coroutine = protect(coroutine)
 base.os = protect({ clock = G.os.clock })
 base.bit = protect(host.bit)
@@ -153,8 +197,8 @@ local cjson = host.cjson
 cjson.null, cjson._NAME, cjson._VERSION = host.null, "cjson", "2.1.0"
 -- Settings of the library are those of its beginning, for every script.
 for name, value in pairs({
-  decode_invalid_numbers = true, decode_max_depth = 1000, encode_invalid_numbers = false, encode_keep_buffer = true,
-  encode_max_depth = 1000, encode_number_precision = 14, encode_sparse_array = false,
+  decode_invalid_numbers = true, decode_max_depth = 128, encode_invalid_numbers = false, encode_keep_buffer = true,
+  encode_max_depth = 128, encode_number_precision = 14, encode_sparse_array = false,
 }) do
   cjson[name] = function() return value end
 end
@@ -187,6 +231,7 @@ end
 
 -- Runs a compiled script: whether it came to its end, and its value or what stopped it.
 local function run(script)
+  running = 0
   return xpcall(script, outcome)
 end
 

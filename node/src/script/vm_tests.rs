@@ -261,7 +261,7 @@ fn nothing_is_left_behind_for_the_next_script() {
 #[test]
 fn libraries_convert_there_and_back() {
     Room::new().expect(&[
-        ("return cjson.encode({1, 2.5, 'a\"/\\n', {a = true}, cjson.null})", "$31|[1,2.5,\"a\\\"\\/\\n\",{\"a\":true},null]|"),
+        ("return cjson.encode({1, 2.5, 'a\"/\\n', {a = true}, cjson.null})", "$33|[1,2.5,\"a\\\"\\/\\n\",{\"a\":true},null]|"),
         ("return cjson.encode({})", "$2|{}|"),
         ("return cjson.encode(1/3)", "$16|0.33333333333333|"),
         ("local t = cjson.decode('{\"a\": [1, -2.5e1, \"\\\\u00e9\\\\ud83d\\\\ude00\", null, false]}') return {t.a[1], t.a[2], t.a[3], t.a[4] == cjson.null, t.a[5]}",
@@ -311,8 +311,17 @@ fn a_script_that_takes_too_much_is_refused() {
     room.scripts.set_time_limit(20_000);
     let answer = room.run("return #string.rep('x', 500000000)");
     assert!(answer.starts_with("-ERR not enough memory"), "{answer}");
-    let answer = room.run("local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1000) .. i end");
+    let answer = room.run("local t = {} for i = 1, 1e9 do t[i] = {i} end");
     assert!(answer.starts_with("-ERR not enough memory"), "{answer}");
+    let answer = room.run("return string.find(('a'):rep(300000), ('a?'):rep(300000))");
+    assert!(answer.contains("pattern too complex"), "{answer}");
+    let answer = room.run("return (('a'):rep(9000)):find(('a'):rep(5000), 1, true)");
+    assert_eq!(answer, ":1|");
+    let nested = "local function f() return (string.gsub('x', 'x', f)) end return f()";
+    assert!(room.run(nested).starts_with("-ERR "), "C functions in each other");
+    let nested = "local function f() return coroutine.wrap(f)() end return f()";
+    assert!(room.run(nested).starts_with("-ERR "), "coroutines in each other");
+    assert_eq!(room.run("return coroutine.wrap(function() return 7 end)()"), ":7|");
     let answer = room.run("local s, t = ('x'):rep(1000000), {} for i = 1, 1000 do t[i] = s end return t");
     assert_eq!(answer, "-ERR the reply of the script is too large|");
     assert_eq!(room.run("return 1"), ":1|");

@@ -8,6 +8,8 @@
 
 use std::ops::Range;
 
+use super::blocks::BLOCK_BYTES;
+
 /// While it is shorter than this it gets exactly the room that it needs, bytes: most stay small.
 const EXACT_BYTES: usize = 1 << 10;
 
@@ -182,8 +184,15 @@ impl Packed {
     fn splice(&mut self, at: usize, old: usize, new: usize) {
         let (end, total) = (self.bytes.len(), self.bytes.len() - old + new);
         if new > old {
-            if total < EXACT_BYTES {
-                self.bytes.reserve_exact(new - old);
+            let room = self.bytes.capacity();
+            if total > room {
+                let room = match total {
+                    ..EXACT_BYTES => total,
+                    // A full block of a list is to have no room left over.
+                    ..=BLOCK_BYTES => (2 * room).clamp(total, BLOCK_BYTES),
+                    _ => (2 * room).max(total),
+                };
+                self.bytes.reserve_exact(room - end);
             }
             self.bytes.resize(total, 0);
             self.bytes.copy_within(at + old..end, at + new);

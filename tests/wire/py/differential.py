@@ -83,9 +83,10 @@ class Rules:
     """How replies are compared, and how values are read, by all families."""
 
     def __init__(self, families):
-        self.rules, self.reads, self.exchanged = {}, {}, set()
+        self.rules, self.reads, self.exchanged, self.fleeting = {}, {}, set(), set()
         for family in families.values():
             self.exchanged.update(family.EXCHANGED)
+            self.fleeting.update(family.FLEETING)
             self.rules.update(family.RULES)
             for name, commands in family.READS.items():
                 self.reads.setdefault(name, []).extend(commands)
@@ -197,7 +198,8 @@ class Comparison:
             self.fresh()
             return
         self.history.append(told)
-        self.read([target])
+        if self.read([target]) and name in self.rules.fleeting:
+            self.ask([[b"DEL", target]])
 
     def read(self, keys):
         """Compares these keys as they are now; whether they are the same."""

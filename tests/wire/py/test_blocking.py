@@ -28,8 +28,8 @@ class Common:
 
     def test_an_item_that_is_there_is_taken_at_once(self):
         self.client.rpush("{q}list", "a", "b", "c")
-        self.assertEqual(self.client.blpop(["{q}none", "{q}list"], timeout=1), (b"{q}list", b"a"))
-        self.assertEqual(self.client.brpop("{q}list", timeout=0.1), (b"{q}list", b"c"))
+        self.assertEqual(tuple(self.client.blpop(["{q}none", "{q}list"], timeout=1)), (b"{q}list", b"a"))
+        self.assertEqual(tuple(self.client.brpop("{q}list", timeout=0.1)), (b"{q}list", b"c"))
         self.assertEqual(self.client.blmove("{q}list", "{q}other", 1, "LEFT", "RIGHT"), b"b")
         self.assertEqual(self.client.brpoplpush("{q}other", "{q}list", timeout=1), b"b")
         self.assertEqual(self.client.blmpop(1, 2, "{q}none", "{q}list", direction="LEFT", count=5), [b"{q}list", [b"b"]])
@@ -43,7 +43,7 @@ class Common:
 
     def test_an_item_that_comes_later_is_waited_for(self):
         self.later(self.client.rpush, "queue", "late")
-        self.assertEqual(self.client.blpop("queue", timeout=5), (b"queue", b"late"))
+        self.assertEqual(tuple(self.client.blpop("queue", timeout=5)), (b"queue", b"late"))
         self.assertEqual(self.client.llen("queue"), 0)
 
     def test_a_member_is_waited_for(self):
@@ -63,6 +63,28 @@ class Common:
         replies = self.client.xreadgroup("group", "me", {"stream": ">"}, block=5000)
         entries = replies[b"stream"][0] if isinstance(replies, dict) else replies[0][1]
         self.assertEqual(entries[0][1], {b"number": b"3"})
+
+    def test_a_group_gives_each_entry_to_one_consumer(self):
+        self.client.xgroup_create("events", "group", mkstream=True)
+        taken, lock = [], threading.Lock()
+
+        def consume(name):
+            while True:
+                replies = self.client.xreadgroup("group", name, {"events": ">"}, count=1, block=2000)
+                if not replies:
+                    return
+                entries = replies[b"events"][0] if isinstance(replies, dict) else replies[0][1]
+                with lock:
+                    taken.extend(int(fields[b"number"]) for _, fields in entries)
+
+        consumers = [threading.Thread(target=consume, args=(f"consumer{number}",)) for number in range(4)]
+        for consumer in consumers:
+            consumer.start()
+        for number in range(100):
+            self.client.xadd("events", {"number": number})
+        for consumer in consumers:
+            consumer.join()
+        self.assertEqual(sorted(taken), list(range(100)))
 
     def test_many_workers_share_a_queue(self):
         taken, lock = [], threading.Lock()

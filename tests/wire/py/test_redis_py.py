@@ -49,7 +49,9 @@ class Common:
     def test_transactions(self):
         with self.client.pipeline(transaction=True) as pipe:
             pipe.set("{t}a", 1).incr("{t}a").get("{t}a")
-            self.assertEqual(pipe.execute(), [True, 2, b"2"])
+            replies = pipe.execute()
+        self.assertIn(replies[0], (True, b"OK"))  # a cluster client leaves it as it came
+        self.assertEqual(replies[1:], [2, b"2"])
         with self.client.pipeline(transaction=True) as pipe:
             pipe.set("{t}a", "x").incr("{t}a").set("{t}b", 1)
             replies = pipe.execute(raise_on_error=False)

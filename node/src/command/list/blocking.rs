@@ -62,8 +62,8 @@ fn move_or_nothing(call: &mut Call<'_>, from: End, to: End) -> Result<(), Stop> 
 /// `BLMPOP timeout numkeys key … LEFT|RIGHT [COUNT count]`
 pub fn blmpop(call: &mut Call<'_>) {
     call.answer(|call| {
-        blocking::check(call, 1)?;
         let several = Several::parse(call, 2)?;
+        blocking::check(call, 1)?;
         if !several.run(call)? {
             call.reply.null_array();
         }

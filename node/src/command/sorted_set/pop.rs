@@ -125,6 +125,7 @@ fn pop_first_key(call: &mut Call<'_>, end: End) {
 /// `BZMPOP timeout numkeys key … MIN|MAX [COUNT count]`
 pub fn bzmpop(call: &mut Call<'_>) {
     call.answer(|call| {
+        arguments(call, 2)?;
         blocking::check(call, 1)?;
         pop_several(call, 2)
     });

@@ -147,7 +147,10 @@ impl Stream {
     /// Whether entries behind `id` may have been deleted by their ids.
     #[must_use]
     pub fn has_gaps_from(&self, id: StreamId) -> bool {
-        !self.is_empty() && self.max_deleted != StreamId::MIN && id <= self.max_deleted
+        !self.is_empty()
+            && self.max_deleted != StreamId::MIN
+            && id <= self.max_deleted
+            && self.first_id() <= self.max_deleted
     }
 
     /// How many entries had been added when the one with this id was, if that can be told.

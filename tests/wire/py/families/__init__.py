@@ -26,6 +26,7 @@ class Family:
       READS    type -> [commands without their key] by which a value of this type is read in full; RULES hold for them.
                A command is a list of words; b"KEY" stands for the key.
       EXCHANGED  types whose DUMP each server restores of the other
+      FLEETING types whose restored values are read and deleted, since they are laid out anew in memory, and that shows
     """
 
     NAME = ""
@@ -35,6 +36,7 @@ class Family:
     RULES = {}
     READS = {}
     EXCHANGED = ()
+    FLEETING = ()
 
     def __init__(self, words):
         self.words = words

@@ -1,11 +1,15 @@
 """Lists: both ends, places, searches, moves from list to list.
 
-Left out: OBJECT ENCODING, since Redis 7.0 says quicklist of any list, 7.2, as Korum, listpack of short ones; LPOS with
-the lowest of all ranks, which 7.2 refuses and 7.0 does not; a number of keys that makes keys of other words, since they
-are in other slots.
+Left out: LPOS with the lowest of all ranks, which 7.2 refuses and 7.0 does not; timeouts that are too large, which 7.0
+calls negative; a number of keys that makes keys of other words, since they are in other slots.
 """
 
 from . import Family
+
+
+def encoding(left, right):
+    """Redis 7.0 says quicklist of any list; 7.2, as Korum, listpack of short ones."""
+    return left == right or (left[1], right[1]) == (b"quicklist", b"listpack")
 
 
 class Lists(Family):
@@ -13,8 +17,9 @@ class Lists(Family):
     WEIGHT = 40
     PREFIX = b"l"
     SHARES = ((20, "push"), (8, "pop"), (10, "read"), (5, "place"), (4, "insert"), (4, "remove"), (2, "trim"), (6, "search"),
-              (6, "move"), (5, "several"), (1, "large"), (1, "long"))
+              (6, "move"), (5, "several"), (1, "large"), (1, "long"), (3, "waits"))
     EXCHANGED = (b"list",)
+    RULES = {"OBJECT ENCODING": encoding}
     READS = {b"list": [[b"LRANGE", b"KEY", b"0", b"-1"], [b"LLEN", b"KEY"]]}
 
     def index(self):
@@ -88,3 +93,17 @@ class Lists(Family):
         key = self.key()
         return self.any([b"LPUSH", key, item], [b"RPUSH", key, item], [b"LSET", key, self.index(), item],
                         [b"LINSERT", key, b"BEFORE", self.words.item(), item])
+
+    def waits(self):
+        """Commands that may wait, a moment: nobody else pushes anything meanwhile."""
+        time = self.any(b"0.01", b"0.01", b"0.001", b"1e-2", b"-1", b"x", b"")
+        keys = [self.key() for _ in range(self.random.randint(1, 3))]
+        return self.any(
+            [b"BLPOP"] + keys + [time], [b"BRPOP"] + keys + [time], [b"BRPOPLPUSH", self.key(), self.key(), time],
+            [b"BLMOVE", self.key(), self.key(), self.side(), self.side(), time],
+            [b"BLMPOP", time, b"%d" % len(keys)] + keys + [self.side()] + self.maybe(b"COUNT", self.any(b"2", b"0")),
+        )
+
+    def is_allowed(self, command):
+        """A word too many makes a key of the timeout."""
+        return command[0].upper() not in (b"BLPOP", b"BRPOP") or all(b"{d}" in key for key in command[1:-1])

@@ -34,10 +34,10 @@ class SortedSets(Family):
     PREFIX = b"z"
     SHARES = ((24, "add"), (6, "increment"), (6, "remove"), (10, "read"), (6, "rank"), (12, "range"), (6, "older_range"),
               (5, "count"), (4, "remove_range"), (5, "store_range"), (7, "pop"), (5, "pop_any"), (4, "chance"), (12, "several"),
-              (4, "several_counted"), (3, "scan"), (2, "large"), (8, "name_add"), (8, "name_range"))
+              (4, "several_counted"), (3, "scan"), (2, "large"), (8, "name_add"), (8, "name_range"), (3, "waits"))
     RULES = {"ZRANDMEMBER": rules.shape, "ZSCAN": by_number(rules.scanned_pairs)} | dict.fromkeys((
         "ZADD", "ZINCRBY", "ZSCORE", "ZMSCORE", "ZRANGE", "ZREVRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYSCORE", "ZPOPMIN",
-        "ZPOPMAX", "ZMPOP", "ZUNION", "ZINTER", "ZDIFF",
+        "ZPOPMAX", "ZMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "ZUNION", "ZINTER", "ZDIFF",
     ), EXACT)
     EXCHANGED = (b"zset",)
     READS = {b"zset": [[b"ZRANGE", b"KEY", b"0", b"-1", b"WITHSCORES"], [b"ZCARD", b"KEY"], [b"OBJECT", b"ENCODING", b"KEY"]]}
@@ -156,6 +156,15 @@ class SortedSets(Family):
         return ([b"ZMPOP"] + self.counted(self.key) + [self.any(b"MIN", b"MAX", b"min", b"BAD")]
                 + self.maybe(b"COUNT", self.any(b"1", b"2", b"10", b"0", b"-1", b"x", *LARGE)) + self.maybe(b"COUNT", b"1", chance=0.03))
 
+    def waits(self):
+        """Commands that may wait, a moment: nobody else adds anything meanwhile."""
+        time = self.any(b"0.01", b"0.01", b"0.001", b"-1", b"x", b"")
+        keys = [self.key() for _ in range(self.random.randint(1, 3))]
+        if self.random.random() < 0.6:
+            return [self.any(b"BZPOPMIN", b"BZPOPMAX")] + keys + [time]
+        return ([b"BZMPOP", time, b"%d" % len(keys)] + keys + [self.any(b"MIN", b"MAX", b"BAD")]
+                + self.maybe(b"COUNT", self.any(b"1", b"2", b"0", b"x")))
+
     def chance(self):
         """Members by chance."""
         count = self.maybe(self.any(b"0", b"2", b"-3", b"1000", b"x", b"-9223372036854775808", b"9223372036854775807"), chance=0.8)
@@ -214,4 +223,6 @@ class SortedSets(Family):
             return len(command) < 4
         if word == b"ZADD" and command[1:2] and command[1] in self.keys()[4:]:
             return len(command) % 2 == 0 and all(score == b"0" for score in command[2::2])
+        if word in (b"BZPOPMIN", b"BZPOPMAX"):
+            return all(b"{d}" in key for key in command[1:-1])
         return True

@@ -4,7 +4,8 @@ Not here: `*` (its ids are the servers' clocks) and BLOCK that waits.
 Listed differences, most of Redis 7.0 against 7.2, which Korum follows:
   XINFO CONSUMERS and FULL tell when a consumer was active: `masked` leaves that out;
   RESTORE puts blocks together anew, so that the nodes of the radix tree are others (`masked` too);
-  XCLAIM and XAUTOCLAIM create their consumer even if nothing is claimed: it is created before.
+  XSETID refuses an id below that of a deleted entry: none is given;
+  XREADGROUP, XCLAIM and XAUTOCLAIM create their consumer even if it gets nothing: it is created before.
 """
 
 from . import Family, rules
@@ -61,6 +62,7 @@ class Streams(Family):
               (16, "read_group"), (7, "acknowledge"), (6, "pending"), (7, "claim"), (5, "auto_claim"), (7, "info"), (1, "drop"))
     RULES = {"XPENDING": masked, "XINFO CONSUMERS": masked, "XINFO STREAM": masked}
     EXCHANGED = (b"stream",)
+    FLEETING = (b"stream",)  # `~` trims whole blocks, and a stream that was restored has others
     READS = {b"stream": [[b"XRANGE", b"KEY", b"-", b"+"], [b"XINFO", b"STREAM", b"KEY", b"FULL", b"COUNT", b"0"], [b"XLEN", b"KEY"]]}
 
     def __init__(self, words):
@@ -172,7 +174,7 @@ class Streams(Family):
     def set_id(self):
         """A stream's accounts are set."""
         options = self.maybe(b"ENTRIESADDED", self.any(b"0", b"100", b"1000000", b"-1", b"x")) + self.maybe(b"MAXDELETEDID", self.id())
-        return [b"XSETID", self.key(), self.id() if self.random.random() < 0.1 else b"%d-5" % self.clock] + options
+        return [b"XSETID", self.key(), self.any(*[b"%d-5" % self.clock] * 20, b"x", b"", b"-", b"18446744073709551615-1")] + options
 
     def group_name(self):
         return self.any(*[b"g"] * 8, b"h", b"h", b"nobody")
@@ -195,8 +197,15 @@ class Streams(Family):
 
     def read_group(self):
         """Entries for a consumer: new ones, or again."""
-        options = [self.count(), self.maybe(b"NOACK", chance=0.15), [b"GROUP", self.group_name(), self.consumer()]]
-        return [b"XREADGROUP"] + self.words.shuffled(*options) + self.listed(self.any(b">", b">", b">", b"0", self.id()))
+        name, consumer = self.group_name(), self.consumer()
+        options = [self.count(), self.maybe(b"NOACK", chance=0.15), [b"GROUP", name, consumer]]
+        listed = self.listed(self.any(b">", b">", b">", b"0", self.id()))
+        before = [self.create(key, name, consumer) for key in listed[1 : 1 + len(listed) // 2]]
+        return [self.create(listed[1], name, consumer)] + before + [[b"XREADGROUP"] + self.words.shuffled(*options) + listed]
+
+    def create(self, key, group, consumer):
+        """A consumer comes to be. It is asked twice, since an argument of the first of several commands may be lost."""
+        return [b"XGROUP", b"CREATECONSUMER", key, group, consumer]
 
     def acknowledge(self):
         """Entries are acknowledged."""
@@ -216,7 +225,7 @@ class Streams(Family):
 
     def after_consumer(self, words):
         """The consumer is there before; a command with too few arguments has none."""
-        return [[b"XGROUP", b"CREATECONSUMER"] + words[1:4], words]
+        return [self.create(*words[1:4]), self.create(*words[1:4]), words]
 
     def claim(self):
         """Entries change hands."""

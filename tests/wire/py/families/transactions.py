@@ -9,6 +9,11 @@ class Transactions(Family):
     PREFIX = b"x"
     SHARES = ((10, "transaction"), (6, "script"), (3, "conversion"), (2, "refused"))
 
+    def make(self):
+        """As they are: one argument more could be a key of another slot."""
+        made = self.random.choices(self.methods, self.shares)[0]()
+        return made if isinstance(made[0], list) else [made]
+
     def plain(self):
         """A command on one of its keys, whose reply does not depend on the moment."""
         words, key = self.words, self.key()
