@@ -249,3 +249,48 @@ fn store(call: &mut Call<'_>, target: usize, options: &Options<'_>, found: &[Byt
     call.reply.integer(len as i64);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::command::testing::Bench;
+
+    const DENIED: &str =
+        "option of SORT denied in cluster mode when keys formed by the pattern may be in different slots.|";
+
+    #[test]
+    fn collections_are_sorted_by_themselves_and_by_what_is_elsewhere() {
+        Bench::new().expect(&[
+            ("RPUSH {k}l 3 1 10 2", ":4|"),
+            ("SORT {k}l", "*4|$1|1|$1|2|$1|3|$2|10|"),
+            ("SORT {k}l DESC LIMIT 1 2", "*2|$1|3|$1|2|"),
+            ("SORT {k}l ALPHA", "*4|$1|1|$2|10|$1|2|$1|3|"),
+            ("SORT {k}l BY nosort DESC LIMIT 0 2", "*2|$1|2|$2|10|"),
+            ("MSET {k}w1 9 {k}w2 8 {k}w3 7 {k}w10 6", "+OK|"),
+            ("SORT {k}l BY {k}w*", "*4|$2|10|$1|3|$1|2|$1|1|"),
+            ("HSET {k}h1 f one", ":1|"),
+            ("SORT {k}l LIMIT 0 1 GET # GET {k}h*->f GET {k}none*", "*3|$1|1|$3|one|$-1|"),
+            ("SORT {k}l STORE {k}t", ":4|"),
+            ("LRANGE {k}t 0 -1", "*4|$1|1|$1|2|$1|3|$2|10|"),
+            ("SORT {k}none STORE {k}t", ":0|"),
+            ("EXISTS {k}t", ":0|"),
+            ("SORT_RO {k}l STORE {k}t", "-ERR syntax error|"),
+            ("SADD {k}s b a", ":2|"),
+            ("SORT {k}s", "-ERR One or more scores can't be converted into double|"),
+            ("SORT {k}s ALPHA", "*2|$1|a|$1|b|"),
+            ("SORT {k}w1", "-WRONGTYPE Operation against a key holding the wrong kind of value|"),
+        ]);
+    }
+
+    #[test]
+    fn patterns_stay_in_the_slot_of_the_key() {
+        let mut bench = Bench::new();
+        for pattern in ["w*", "{other}w*", "w*{k}", "{}*", "{*}"] {
+            for option in ["BY", "GET"] {
+                assert_eq!(
+                    bench.words(&format!("SORT {{k}}l {option} {pattern}")),
+                    format!("-ERR {option} {DENIED}")
+                );
+            }
+        }
+    }
+}

@@ -8,7 +8,7 @@ use std::ops::Range;
 use indexmap::IndexSet;
 
 use crate::command::args::integer;
-use crate::command::{Call, SYNTAX_ERROR, Stop, WRONG_TYPE, reply_string};
+use crate::command::{Call, SYNTAX_ERROR, Stop, reply_string};
 use crate::store::collection::Keyed;
 use crate::store::{Classes, Collection, Keyspace, Set, StringRef, Value};
 

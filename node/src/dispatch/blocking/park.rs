@@ -221,11 +221,17 @@ pub struct Run {
 
 /// What a waiting command is run with.
 pub struct Ground<'a> {
+    /// The partition's keys.
     pub keyspace: &'a mut Keyspace,
+    /// Unix ms.
     pub now_ms: u64,
+    /// The worker's source of chance.
     pub random: &'a mut Random,
+    /// Where what they change is recorded, behind what served them.
     pub effects: &'a mut Effects,
+    /// Where what they look up is counted.
     pub looks: &'a mut Looks,
+    /// What the node knows of scripts.
     pub scripts: &'a Arc<Scripts>,
 }
 
