@@ -20,10 +20,11 @@ fn histories_are_linearizable_under_every_fault() {
     assert!(troubles.is_empty(), "{troubles}");
 }
 
-/// The net holds: what weak consistency loses when a node is cut off is seen.
+/// The net holds: what weak consistency loses when a node is cut off is seen. On a busy machine a run may lose nothing.
 #[test]
 fn writes_that_only_one_node_had_are_seen_as_lost() {
     let _alone = alone();
-    let outcome = run(Fault::Isolate, 1, 3, &["--consistency", "async"]);
-    assert!(!outcome.violations.is_empty(), "{outcome:?}");
+    let outcomes = (1..=3).map(|seed| run(Fault::Isolate, seed, 3, &["--consistency", "async"]));
+    let clean: Vec<_> = outcomes.take_while(|outcome| outcome.violations.is_empty()).collect();
+    assert!(clean.len() < 3, "{clean:?}");
 }
