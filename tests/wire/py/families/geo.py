@@ -48,8 +48,9 @@ class Geo(Family):
         return [b"GEOADD", self.key()] + options + places
 
     def raw(self):
-        """Scores that are no places."""
-        return [b"ZADD", self.key(), self.any(b"-1", b"0", b"1.5", b"1e15", b"4503599627370495", b"9e18", b"inf"), self.place()]
+        """Scores that were not made of places; none that is negative or beyond 2^63: what a cast makes of them in Redis is
+        the compiler's choice."""
+        return [b"ZADD", self.key(), self.any(b"0", b"1.5", b"1e15", b"4503599627370495", b"9e18"), self.place()]
 
     def remove(self):
         """Places go."""

@@ -7,11 +7,6 @@ calls negative; a number of keys that makes keys of other words, since they are 
 from . import Family
 
 
-def encoding(left, right):
-    """Redis 7.0 says quicklist of any list; 7.2, as Korum, listpack of short ones."""
-    return left == right or (left[1], right[1]) == (b"quicklist", b"listpack")
-
-
 class Lists(Family):
     NAME = "lists"
     WEIGHT = 40
@@ -19,7 +14,6 @@ class Lists(Family):
     SHARES = ((20, "push"), (8, "pop"), (10, "read"), (5, "place"), (4, "insert"), (4, "remove"), (2, "trim"), (6, "search"),
               (6, "move"), (5, "several"), (1, "large"), (1, "long"), (3, "waits"))
     EXCHANGED = (b"list",)
-    RULES = {"OBJECT ENCODING": encoding}
     READS = {b"list": [[b"LRANGE", b"KEY", b"0", b"-1"], [b"LLEN", b"KEY"]]}
 
     def index(self):

@@ -42,10 +42,19 @@ class SortedSets(Family):
     EXCHANGED = (b"zset",)
     READS = {b"zset": [[b"ZRANGE", b"KEY", b"0", b"-1", b"WITHSCORES"], [b"ZCARD", b"KEY"], [b"OBJECT", b"ENCODING", b"KEY"]]}
 
+    @classmethod
+    def keys(cls):
+        """The keys that other families know of, too."""
+        return super().keys()[:4]
+
+    @classmethod
+    def name_keys(cls):
+        """The keys for ranges of names: nobody else makes other scores of them."""
+        return super().keys()[4:]
+
     def key(self):
         """One of its keys, seldom one of another family."""
-        keys = self.keys()[:4]
-        return self.any(*keys) if self.random.random() < 0.93 else self.other()
+        return self.any(*self.keys()) if self.random.random() < 0.93 else self.other()
 
     def other(self):
         """A key of another family, or a set: never one of those for ranges of names."""
@@ -53,7 +62,7 @@ class SortedSets(Family):
 
     def name_key(self):
         """A key whose members all have the score 0."""
-        return self.any(*self.keys()[4:])
+        return self.any(*self.name_keys())
 
     def near(self):
         """The key of a source: sets count too."""
@@ -221,7 +230,7 @@ class SortedSets(Family):
         word = command[0].upper()
         if word in (b"ZRANK", b"ZREVRANK"):
             return len(command) < 4
-        if word == b"ZADD" and command[1:2] and command[1] in self.keys()[4:]:
+        if word == b"ZADD" and command[1:2] and command[1] in self.name_keys():
             return len(command) % 2 == 0 and all(score == b"0" for score in command[2::2])
         if word in (b"BZPOPMIN", b"BZPOPMAX"):
             return all(b"{d}" in key for key in command[1:-1])
