@@ -255,7 +255,7 @@ fn deliver(cluster: &mut Cluster, key: &str, may_fail: bool, meanwhile: impl FnO
     assert_eq!(once.len(), taken.len(), "an item was taken twice");
     let all = (0..3).flat_map(|number| (0..each).map(move |count| format!("{number}:{count}")));
     let missing: Vec<String> = all.filter(|name| !once.contains(name) && !maybe.contains(name)).collect();
-    println!(
+    eprintln!(
         "{} taken, {unknown} takes and {} pushes unknown, {missing:?} missing",
         taken.len(),
         maybe.len()

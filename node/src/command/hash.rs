@@ -131,7 +131,10 @@ pub fn hvals(call: &mut Call<'_>) {
     list(call, |(_, value)| value);
 }
 
-fn list(call: &mut Call<'_>, part: for<'h> fn((&'h [u8], &'h [u8])) -> &'h [u8]) {
+/// Takes a field or its value from the two.
+type Part = for<'h> fn((&'h [u8], &'h [u8])) -> &'h [u8];
+
+fn list(call: &mut Call<'_>, part: Part) {
     call.answer(|call| {
         let place = call.place(1);
         let (hash, reply) = call.read_beside::<Hash>(place)?;

@@ -181,7 +181,7 @@ fn write_table(table: &Table, form: Form, reply: &mut ReplyWriter<'_>, depth: us
 
 /// A number as an integer, as C casts it: what does not fit is the least of all.
 fn cut(number: f64) -> i64 {
-    if number >= -9_223_372_036_854_775_808.0 && number < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
     } else {
         i64::MIN

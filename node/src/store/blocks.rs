@@ -42,7 +42,7 @@ impl From<Packed> for Blocks {
 impl Blocks {
     /// Number of items.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 

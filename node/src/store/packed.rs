@@ -189,7 +189,7 @@ impl Packed {
                 let room = match total {
                     ..EXACT_BYTES => total,
                     // A full block of a list is to have no room left over.
-                    ..=BLOCK_BYTES => (2 * room).clamp(total, BLOCK_BYTES),
+                    EXACT_BYTES..=BLOCK_BYTES => (2 * room).clamp(total, BLOCK_BYTES),
                     _ => (2 * room).max(total),
                 };
                 self.bytes.reserve_exact(room - end);

@@ -44,12 +44,6 @@ fn block_of(items: &[u32]) -> Vec<u32> {
 }
 
 impl Ranks {
-    /// Number of items.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
     /// What it holds on the heap, bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
@@ -236,7 +230,7 @@ mod tests {
 
     fn compare(ranks: &Ranks, model: &BTreeSet<u32>) -> Result<(), TestCaseError> {
         ranks.check();
-        prop_assert_eq!(ranks.len(), model.len());
+        prop_assert_eq!(ranks.len, model.len());
         prop_assert!(ranks.upwards(0).eq(model.iter().copied()));
         let step = (model.len() / 7).max(1);
         for (rank, item) in model.iter().enumerate().step_by(step) {

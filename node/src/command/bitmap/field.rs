@@ -122,7 +122,7 @@ fn parse(call: &Call<'_>) -> Result<Vec<Step>, Stop> {
         }
         let is_get = is(word, "get") && left >= 2;
         let is_set = is(word, "set") && left >= 3;
-        if !is_get && !is_set && !(is(word, "incrby") && left >= 3) {
+        if !(is_get || is_set || is(word, "incrby") && left >= 3) {
             return Err(SYNTAX_ERROR.into());
         }
         let kind = Type::parse(&args[index + 1])?;

@@ -32,12 +32,15 @@ fn fields_at(call: &Call<'_>, at: usize, what: &'static str) -> Result<usize, St
 
 const COUNT_OF_NONE: &str = "ERR Number of fields must be a positive integer";
 
+/// A value and its deadline, Unix ms.
+type WithDeadline<'c> = (&'c [u8], Option<u64>);
+
 /// The value of a field, if it is there, and its deadline.
 fn field<'c>(
     call: &'c mut Call<'_>,
     place: Place<'_>,
     field: &[u8],
-) -> Result<Option<(&'c [u8], Option<u64>)>, Stop> {
+) -> Result<Option<WithDeadline<'c>>, Stop> {
     let hash = call.read_collection::<Hash>(place)?;
     Ok(hash.and_then(|hash| hash.get(field).map(|value| (value, hash.deadline(field)))))
 }

@@ -25,8 +25,11 @@ impl From<Corrupted> for Stop {
     }
 }
 
+/// A sketch and the deadline of its key, Unix ms.
+type WithDeadline<'c> = (&'c [u8], Option<u64>);
+
 /// The sketch of a key and the key's deadline, with its access marked.
-fn read<'c>(call: &'c mut Call<'_>, place: Place<'_>) -> Result<Option<(&'c [u8], Option<u64>)>, Stop> {
+fn read<'c>(call: &'c mut Call<'_>, place: Place<'_>) -> Result<Option<WithDeadline<'c>>, Stop> {
     let Some(entry) = call.read(place) else { return Ok(None) };
     match entry.value() {
         ValueRef::String(StringRef::Bytes(bytes) | StringRef::Raw(bytes)) if sketch::is_sketch(bytes) => {

@@ -65,7 +65,7 @@ impl Table {
 
     /// Number of keys.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 

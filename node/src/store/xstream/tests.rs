@@ -3,10 +3,13 @@ use std::collections::BTreeMap;
 use super::*;
 use proptest::prelude::*;
 
+/// Fields with their values.
+type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// Entries as a simple map, groups as what is pending at whom.
 #[derive(Default)]
 struct Model {
-    entries: BTreeMap<StreamId, Vec<(Vec<u8>, Vec<u8>)>>,
+    entries: BTreeMap<StreamId, Pairs>,
     pending: BTreeMap<StreamId, (Vec<u8>, u64, u64)>,
     consumers: std::collections::BTreeSet<Vec<u8>>,
 }
@@ -60,7 +63,7 @@ fn add(stream: &mut Stream, id: StreamId, pairs: &[(Vec<u8>, Vec<u8>)]) {
     stream.apply(&StreamChange::Add { id, fields: Fields::from_bytes(&bytes).expect("at least one") });
 }
 
-fn owned(entry: Entry<'_>) -> (StreamId, Vec<(Vec<u8>, Vec<u8>)>) {
+fn owned(entry: Entry<'_>) -> (StreamId, Pairs) {
     let fields: Vec<_> = entry.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
     assert_eq!(fields.len(), entry.len());
     (entry.id, fields)
