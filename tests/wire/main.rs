@@ -11,6 +11,7 @@ mod replies;
 mod resp3;
 mod scripts;
 mod session;
+mod talk;
 mod tracking;
 mod transactions;
 mod watching;

@@ -1,7 +1,9 @@
 //! Clients that keep what they read: what they are told, and the rules between the options.
 
-use korum_tests::harness::resp::{Connection, Reply, encode};
+use korum_tests::harness::resp::{Connection, Reply};
 use korum_tests::harness::server::Server;
+
+use crate::talk::talk;
 
 fn ask(connection: &mut Connection, words: &str) -> Reply {
     connection.call(words).expect("a reply")
@@ -10,25 +12,6 @@ fn ask(connection: &mut Connection, words: &str) -> Reply {
 fn outdated(keys: &[&str]) -> Reply {
     let keys = Reply::Array(keys.iter().map(|&key| key.into()).collect());
     Reply::Push(vec!["invalidate".into(), keys])
-}
-
-fn lines(text: &str) -> Vec<u8> {
-    text.lines().flat_map(|line| encode(&line.split(' ').map(str::as_bytes).collect::<Vec<_>>())).collect()
-}
-
-/// Sends lines in one write; the answer as far as it is expected, with `|` for line ends.
-fn talk(server: &Server, text: &str, expected: &str) -> String {
-    let mut client = server.connect();
-    client.send(&lines(text)).expect("sent");
-    let (mut bytes, mut said) = (Vec::new(), String::new());
-    while said != expected
-        && said.len() <= expected.len()
-        && let Ok(next) = client.exactly(1)
-    {
-        bytes.extend(next);
-        said = String::from_utf8_lossy(&bytes).replace("\r\n", "|");
-    }
-    said
 }
 
 #[test]
