@@ -73,7 +73,7 @@ parameters! {
     "cluster-port" Kind::Fixed, |c| c.network.peer_port;
     "cluster-require-full-coverage" Kind::Fixed, |_| "no";
     "daemonize" Kind::Fixed, |_| "no";
-    "databases" Kind::Fixed, |_| 1;
+    "databases" Kind::Fixed, |c| c.limits.databases;
     "dbfilename" Kind::Fixed, |_| "";
     "dir" Kind::Fixed, |c| c.storage.dir.display();
     "hash-max-listpack-entries" Kind::Number(0, i64::MAX), |_| hash::PACKED_FIELDS_MAX;

@@ -27,7 +27,7 @@ use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split, track};
 use crate::admin::stats::Counter;
 use crate::command::script::answer_peer;
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names};
 use crate::env::random::Random;
 use crate::executor::worker_number;
 use crate::node::Node;
@@ -269,6 +269,7 @@ impl Batch {
             spec.id,
             &mut Call {
                 args: *args,
+                names: &Names::of(&node.databases(), caller),
                 keyspace: &mut Keyspace::new(0),
                 now_ms: self.now_ms,
                 random: &mut self.random,
@@ -336,10 +337,12 @@ impl Batch {
             return false;
         }
         self.looks.prepare(spec, caller.marks_access);
+        let names = Names::of(&partition.keyspace.databases, caller);
         execute::run(
             spec.id,
             &mut Call {
                 args: *args,
+                names: &names,
                 keyspace: &mut partition.keyspace,
                 now_ms: self.now_ms,
                 random: &mut self.random,
@@ -446,10 +449,12 @@ impl Batch {
             Into::Scratch => &mut self.scratch,
         };
         let start = out.mark();
+        let names = Names::of(&partition.keyspace.databases, caller);
         execute::run_on(
             spec.id,
             &mut Call {
                 args: *args,
+                names: &names,
                 keyspace: &mut partition.keyspace,
                 now_ms: self.now_ms,
                 random: &mut self.random,
@@ -482,7 +487,7 @@ impl Batch {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
-        publish::announce(node, &mut self.effects);
+        publish::announce(node, &mut self.effects, &partition.keyspace.databases);
         track::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
@@ -507,8 +512,10 @@ impl Batch {
         run: impl FnOnce(&mut Call<'_>),
     ) {
         let mut effects = Effects::new(false);
+        let databases = node.databases();
         run(&mut Call {
             args: *args,
+            names: &Names::of(&databases, caller),
             keyspace: &mut Keyspace::new(0),
             now_ms: self.now_ms,
             random: &mut self.random,
@@ -518,7 +525,7 @@ impl Batch {
             scripts: &node.scripts,
             reply: ReplyWriter::holding(&mut self.out, caller.version),
         });
-        publish::announce(node, &mut effects);
+        publish::announce(node, &mut effects, &databases);
     }
 
     fn block(&mut self, id: PartitionId) {

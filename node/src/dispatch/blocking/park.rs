@@ -20,7 +20,7 @@ use super::super::caller::Caller;
 use super::super::execute;
 use crate::command::blocking::block_option;
 use crate::command::stream::fixed_request;
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names};
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
 use crate::replication::primary::{Primary, Waits};
@@ -179,7 +179,8 @@ impl Parking {
     ) -> Outcome {
         let Some(wanted) = wanted(spec.id, args) else { return Outcome::Full };
         let Ok(keys) = key_positions(spec, args) else { return Outcome::Full };
-        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(&args[at])).collect();
+        let names = Names::of(&keyspace.databases, caller);
+        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(names.at(args, at))).collect();
         keys.sort_unstable();
         keys.dedup();
         let size = self.request.len() + keys.len() * size_of::<(HashPosition, Wanted, Ticket)>();
@@ -187,7 +188,7 @@ impl Parking {
             return Outcome::Full;
         };
         let (sender, receiver) = oneshot::channel();
-        let fixed = fixed_request(args, keyspace, now_ms);
+        let fixed = fixed_request(args, &names, keyspace, now_ms);
         let waiter = Waiter {
             spec,
             request: fixed.clone().unwrap_or(self.request),
@@ -301,8 +302,9 @@ impl Waiter {
         };
         let args = parser.args(&self.request);
         let Ok(mut keys) = key_positions(self.spec, &args) else { return Found::Nothing };
-        let key = keys.find(|&at| ground.keyspace.hash_position(&args[at]) == position);
-        let Some(key) = key.map(|at| &args[at]) else { return Found::Nothing };
+        let names = Names::of(&ground.keyspace.databases, self.caller);
+        let key = keys.find(|&at| ground.keyspace.hash_position(names.at(&args, at)) == position);
+        let Some(key) = key.map(|at| names.at(&args, at)) else { return Found::Nothing };
         let value = ground.keyspace.peek(key, ground.now_ms).map(crate::store::Entry::value);
         if !is_met(wanted, value) {
             return Found::NoValue;
@@ -314,6 +316,7 @@ impl Waiter {
             self.spec.id,
             &mut Call {
                 args,
+                names: &names,
                 keyspace: &mut *ground.keyspace,
                 now_ms: ground.now_ms,
                 random: &mut *ground.random,
