@@ -4,7 +4,7 @@
 //! 2. `admit`: may this connection run it now?
 //! 3. `route`: where do its keys live?
 //! 4. `batch`: run it here at once, or leave a task; `split` takes multi-key commands apart.
-//! 5. `finish`: wait once, for acknowledgements and for other nodes.
+//! 5. `finish`: wait once, for acknowledgements (`settle`) and for other nodes (`remote`).
 //! 6. `assemble`: the replies, in request order.
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
@@ -17,7 +17,9 @@ pub mod admit;
 pub mod route;
 pub mod execute;
 mod parts;
+mod means;
 pub mod batch;
+mod forwarded;
 mod split;
 pub mod slices;
 pub mod everywhere;
@@ -27,6 +29,9 @@ pub mod publish;
 pub mod track;
 pub mod scripts;
 mod finish;
+mod remote;
+mod settle;
+mod repeat;
 mod wait;
 mod assemble;
 pub mod keyless;

@@ -25,6 +25,15 @@ pub(super) struct CommandReply {
     pub is_muted: bool,
 }
 
+impl CommandReply {
+    /// A failure that may hide a write outweighs one that does not.
+    pub fn fail(&mut self, failure: Failure) {
+        if self.failure != Some(Failure::Unknown) {
+            self.failure = Some(failure);
+        }
+    }
+}
+
 /// How a command's reply is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Combine {
