@@ -23,12 +23,12 @@ use rand::RngExt;
 use super::blocking::park::{self, Ground, Outcome, Parking};
 use super::caller::Caller;
 use super::means::Means;
-use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::parts::{Combine, CommandReply, Counted, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split, track};
 use crate::admin::stats::Counter;
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, key};
 use crate::env::random::Random;
 use crate::executor::worker_number;
 use crate::node::Node;
@@ -178,6 +178,7 @@ impl Batch {
             combine: Combine::InPlace,
             failure: None,
             is_muted: false,
+            counted: Counted::Nothing,
         });
     }
 
@@ -204,6 +205,7 @@ impl Batch {
             stats.add(Counter::Hits, hits);
             stats.add(Counter::Misses, misses);
         }
+        self.means.looks.count_parts(&node.stats.of(worker_number()).commands);
     }
 
     /// A writer for the reply of the command that was opened last.
@@ -227,6 +229,10 @@ impl Batch {
             }
             let slot = slot_of(&args[1]);
             self.place(node, view, spec, args, caller, [slot]);
+            return true;
+        }
+        if key::is_debug_object(spec, args) {
+            self.place(node, view, spec, args, caller, [slot_of(&args[2])]);
             return true;
         }
         let Ok(keys) = key_positions(spec, args) else {

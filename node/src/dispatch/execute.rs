@@ -209,6 +209,7 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::ObjectIdletime => key::object_idletime,
         CommandId::ObjectRefcount => key::object_refcount,
         CommandId::MemoryUsage => key::memory_usage,
+        CommandId::Debug => key::debug_object,
         CommandId::Dump => key::dump,
         CommandId::Restore => key::restore,
         CommandId::Sort => key::sort,

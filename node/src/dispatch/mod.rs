@@ -5,7 +5,7 @@
 //! 3. `route`: where do its keys live?
 //! 4. `batch`: run it here at once, or leave a task; `split` takes multi-key commands apart.
 //! 5. `finish`: wait once, for acknowledgements (`settle`) and for other nodes (`remote`).
-//! 6. `assemble`: the replies, in request order.
+//! 6. `assemble`: the replies, in request order; `count`: what was run, for the statistics.
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
 //! `wait`, those that wait for something to come by `blocking`); those that speak for the whole cluster on the client
@@ -34,6 +34,7 @@ mod settle;
 mod repeat;
 mod wait;
 mod assemble;
+mod count;
 pub mod keyless;
 pub mod alone;
 
