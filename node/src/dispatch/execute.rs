@@ -71,6 +71,8 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::HPExpireTime => hash::hpexpiretime,
         CommandId::HPersist => hash::hpersist,
         CommandId::HGetDel => hash::hgetdel,
+        CommandId::HGetEx => hash::hgetex,
+        CommandId::HSetEx => hash::hsetex,
         CommandId::SetBit => bitmap::setbit,
         CommandId::GetBit => bitmap::getbit,
         CommandId::BitCount => bitmap::bitcount,
