@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::databases::{self, DatabaseOrder, SETTING_DATABASES};
+use super::databases::{self, SETTING_DATABASES};
 use super::view::NodeList;
 use super::{ClusterMap, LossPolicy, MapChange, NodeRecord, PartitionId, Refusal, Registration, View};
 use super::{Liveness, Membership};
@@ -151,9 +151,7 @@ fn set(view: &View, name: &str, value: Option<&str>) -> Result<Edit, Refusal> {
                 .ok_or_else(|| forbidden(format!("{name} must be a number in 0..={BALANCE_PERMILLE_MAX}")))?;
             membership = true;
         }
-        SETTING_DATABASES if value.is_some_and(|text| DatabaseOrder::parse(text).is_none()) => {
-            return Err(forbidden(format!("{name} must be an order of the databases")));
-        }
+        SETTING_DATABASES => return Err(forbidden(format!("{name} are swapped, not set"))),
         SETTING_FORMATION if value.and_then(parse_formation).is_none() => {
             return Err(forbidden(format!("{name} must be 16 hexadecimal digits, not all of them 0")));
         }
