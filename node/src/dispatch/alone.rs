@@ -77,7 +77,7 @@ pub async fn run(
             }
             return;
         }
-        _ if blocking::may_wait(spec, args) => {
+        _ if blocking::runs_alone(spec, args, caller) => {
             return blocking::run(node, spec, args, caller, asker, out).await;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
