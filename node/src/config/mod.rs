@@ -10,7 +10,7 @@ pub mod live;
 mod load;
 mod parameter;
 mod settings;
-mod value;
+pub mod value;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

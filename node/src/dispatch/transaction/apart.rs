@@ -194,7 +194,7 @@ async fn run_here(
     };
     let args = parser.args(&request);
     let caller = asker.session.caller(node.config().cluster.consistency);
-    if alone::runs_alone(command.spec) {
+    if alone::runs_alone(command.spec, &args) {
         return Box::pin(alone::run(node, command.spec, &args, caller, asker, out)).await;
     }
     let mut batch = Batch::new(random());
@@ -209,6 +209,7 @@ async fn run_here(
             asker.session.is_executing = false;
         }
     }
+    batch.means.looks.ran(command.spec.id, batch.ends_with_error());
     reply_of(node, &mut batch, &request, asker).await.copy_to(out);
 }
 
