@@ -74,6 +74,7 @@ parameters! {
     "cluster-node-timeout" Kind::Fixed, |c| c.timing.lease.as_millis();
     "cluster-port" Kind::Fixed, |c| c.network.peer_port;
     "cluster-require-full-coverage" Kind::Fixed, |_| "no";
+    "cross-slot-transactions" Kind::YesNo, |c| if c.cluster.cross_slot_transactions { "yes" } else { "no" };
     "daemonize" Kind::Fixed, |_| "no";
     "databases" Kind::Fixed, |c| c.limits.databases;
     "dbfilename" Kind::Fixed, |_| "";

@@ -84,7 +84,7 @@ pub async fn run(
             }
             return;
         }
-        _ if blocking::may_wait(spec, args) => {
+        _ if blocking::runs_alone(spec, args, caller) => {
             return blocking::run(node, spec, args, caller, asker, out).await;
         }
         CommandId::SwapDb => return databases::swap(node, args, caller, &mut reply).await,

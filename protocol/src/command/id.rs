@@ -59,5 +59,5 @@ command_ids! {
     PubSubChannels, PubSubNumsub, PubSubNumpat, PubSubShardchannels, PubSubShardnumsub, PubSubHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
     KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumWatch, KorumExec,
-    KorumExecRo, KorumEval, KorumEvalRo, KorumScript, KorumHelp,
+    KorumExecRo, KorumReady, KorumEval, KorumEvalRo, KorumScript, KorumHelp,
 }
