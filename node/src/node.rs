@@ -390,6 +390,7 @@ impl Node {
         let has_gap = is_membership && view.map.epoch != old.map.epoch.next();
         let me = Me { node: self.id, run: self.local_peer().incarnation() };
         self.speaking.store(view.map.epoch.0, Release);
+        self.scripts.functions.adopt(view.map.epoch);
         for id in 0..self.store.len() as u16 {
             if is_membership || view.row(id) != old.row(id) {
                 let mut partition = self.store.lock(id);

@@ -22,6 +22,7 @@ pub mod looks;
 // About keys, under a partition's lock.
 pub mod bitmap;
 pub mod blocking;
+pub mod function;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;

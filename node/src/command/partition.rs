@@ -11,11 +11,22 @@ use korum_protocol::resp::Args;
 
 use super::{Call, SYNTAX_ERROR, Stop};
 use crate::store::HashPosition;
+use crate::store::reserved::{FUNCTIONS, is_reserved};
+
+/// Keys that are drawn until one is not reserved.
+const RANDOM_TRIES: usize = 16;
 
 /// `KORUM CLEAR partition`
 pub fn clear(call: &mut Call<'_>) {
+    // Functions are not data: they stay, as in Redis.
+    let functions = call.keyspace.take(call.keyspace.place(FUNCTIONS));
     call.effects.garbage_mut().absorb(&mut call.keyspace.clear());
     call.effects.cleared();
+    if let Some(functions) = functions {
+        let place = call.keyspace.place(FUNCTIONS);
+        call.keyspace.put(place, functions.value(), None, call.effects.garbage_mut());
+        call.effects.set(place, functions.value(), None);
+    }
     call.reply.ok();
 }
 
@@ -23,7 +34,7 @@ pub fn clear(call: &mut Call<'_>) {
 pub fn part(call: &mut Call<'_>) {
     let args = call.args;
     match args.get(3).map(<[u8]>::to_ascii_uppercase).as_deref() {
-        Some(b"COUNT") => call.reply.integer(call.keyspace.len() as i64),
+        Some(b"COUNT") => call.reply.integer(call.keyspace.visible_len() as i64),
         Some(b"RANDOM") => random(call),
         Some(b"KEYS") if args.len() == 5 => keys(call, &args[4]),
         Some(b"SCAN") if args.len() >= 6 => scan(call),
@@ -32,7 +43,11 @@ pub fn part(call: &mut Call<'_>) {
 }
 
 fn random(call: &mut Call<'_>) {
-    match call.keyspace.random(call.now_ms, call.random) {
+    // One of two at least, if there are others.
+    let found = (0..RANDOM_TRIES).find_map(|_| {
+        call.keyspace.random(call.now_ms, call.random).filter(|entry| !is_reserved(entry.key()))
+    });
+    match found {
         Some(entry) => call.reply.bulk(entry.key()),
         None => call.reply.null(),
     }
@@ -47,7 +62,8 @@ fn keys(call: &mut Call<'_>, pattern: &[u8]) {
             scanned
                 .entries
                 .iter()
-                .filter(|entry| !entry.is_expired(call.now_ms) && glob::matches(pattern, entry.key()))
+                .filter(|entry| !entry.is_expired(call.now_ms) && !is_reserved(entry.key()))
+                .filter(|entry| glob::matches(pattern, entry.key()))
                 .map(|entry| entry.key()),
         );
         from = scanned.next;
@@ -69,7 +85,8 @@ fn scan(call: &mut Call<'_>) {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let scanned = call.keyspace.scan(HashPosition::new(from), count);
     let is_wanted = |key: &[u8], type_name: &str| {
-        filter.pattern.is_none_or(|pattern| glob::matches(pattern, key))
+        !is_reserved(key)
+            && filter.pattern.is_none_or(|pattern| glob::matches(pattern, key))
             && filter.type_name.is_none_or(|wanted| wanted.eq_ignore_ascii_case(type_name.as_bytes()))
     };
     let found: Vec<&[u8]> = scanned

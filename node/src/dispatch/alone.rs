@@ -1,6 +1,7 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
-//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, and `PUBSUB`, which asks all nodes.
+//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, and `PUBSUB`, which asks all nodes;
+//! changes of scripts and functions.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use korum_protocol::rope::Rope;
 use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, blocking, everywhere, publish, scripts, transaction, wait};
+use super::{assemble, blocking, everywhere, functions, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::korum;
@@ -31,27 +32,28 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 /// Must it be run between batches?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec) -> bool {
-    matches!(
-        spec.id,
-        CommandId::Info
-            | CommandId::Shutdown
-            | CommandId::Wait
-            | CommandId::PubSubChannels
-            | CommandId::PubSubNumsub
-            | CommandId::PubSubNumpat
-            | CommandId::PubSubShardchannels
-            | CommandId::PubSubShardnumsub
-            | CommandId::ScriptLoad
-            | CommandId::ScriptExists
-            | CommandId::ScriptFlush
-            | CommandId::ClusterMeet
-            | CommandId::ClusterForget
-            | CommandId::KorumDrain
-            | CommandId::KorumForget
-            | CommandId::KorumReplication
-            | CommandId::KorumWeight
-            | CommandId::KorumReformQuorum
-    )
+    functions::runs_alone(spec.id)
+        || matches!(
+            spec.id,
+            CommandId::Info
+                | CommandId::Shutdown
+                | CommandId::Wait
+                | CommandId::PubSubChannels
+                | CommandId::PubSubNumsub
+                | CommandId::PubSubNumpat
+                | CommandId::PubSubShardchannels
+                | CommandId::PubSubShardnumsub
+                | CommandId::ScriptLoad
+                | CommandId::ScriptExists
+                | CommandId::ScriptFlush
+                | CommandId::ClusterMeet
+                | CommandId::ClusterForget
+                | CommandId::KorumDrain
+                | CommandId::KorumForget
+                | CommandId::KorumReplication
+                | CommandId::KorumWeight
+                | CommandId::KorumReformQuorum
+        )
 }
 
 /// Runs the command; its reply is appended to `out`.
@@ -86,6 +88,12 @@ pub async fn run(
         | CommandId::ScriptFlush
         | CommandId::EvalSha
         | CommandId::EvalShaRo => return scripts::run_alone(node, spec, args, caller, asker, out).await,
+        CommandId::FCall | CommandId::FCallRo => {
+            return functions::run_alone(node, spec, args, caller, asker, out).await;
+        }
+        id if functions::runs_alone(id) => {
+            return functions::run_alone(node, spec, args, caller, asker, out).await;
+        }
         CommandId::Watch | CommandId::Exec => {
             return transaction::apart::run(node, spec, args, caller, asker, out).await;
         }

@@ -24,7 +24,7 @@ use super::caller::Caller;
 use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
-use super::{execute, split, track};
+use super::{execute, functions, split, track};
 use crate::admin::stats::Counter;
 use crate::command::script::answer_peer;
 use crate::command::{Call, Looks};
@@ -414,6 +414,10 @@ impl Batch {
             self.block(id);
             return false;
         }
+        if functions::must_wait(node, spec, args) {
+            self.block(id);
+            return false;
+        }
         let is_write = spec.flags.contains(Flags::WRITE);
         let mut guard = node.store().lock(id);
         let partition = &mut *guard;
@@ -558,6 +562,10 @@ pub(super) fn is_unit(id: CommandId) -> bool {
             | CommandId::KorumWatch
             | CommandId::KorumEval
             | CommandId::KorumEvalRo
+            | CommandId::KorumFCall
+            | CommandId::KorumFCallRo
+            | CommandId::KorumLibraries
+            | CommandId::KorumChangeLibraries
     )
 }
 

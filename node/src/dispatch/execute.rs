@@ -6,8 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string,
-    transaction,
+    Call, bitmap, function, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream,
+    string, transaction,
 };
 use crate::replication::history::History;
 
@@ -215,6 +215,12 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::SortRo => key::sort_ro,
         CommandId::KorumEval => script::eval,
         CommandId::KorumEvalRo => script::eval_ro,
+        CommandId::KorumFCall => function::fcall,
+        CommandId::KorumFCallRo => function::fcall_ro,
+        CommandId::KorumLibraries => function::libraries,
+        CommandId::KorumChangeLibraries => function::change,
+        CommandId::FCall => |call| function::nested(call, false),
+        CommandId::FCallRo => |call| function::nested(call, true),
         CommandId::Eval => |call| script::nested(call, CommandId::Eval),
         CommandId::EvalRo => |call| script::nested(call, CommandId::EvalRo),
         CommandId::EvalSha => |call| script::nested(call, CommandId::EvalSha),

@@ -12,7 +12,7 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, publish, scripts, track, transaction};
+use super::{everywhere, functions, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
@@ -23,6 +23,7 @@ use crate::net::clients::{Client, Flag};
 use crate::net::session::{PortKind, Session};
 use crate::node::Node;
 use crate::store::HashPosition;
+use crate::store::reserved::is_reserved;
 
 /// The connection that asks.
 pub struct Asker<'a> {
@@ -46,6 +47,7 @@ pub fn run(
         return publish::run(batch, node, view, spec, args, caller, asker);
     }
     if scripts::run(batch, node, view, spec, args, caller)
+        || functions::run(batch, node, view, spec, args, caller)
         || batch.run(node, view, spec, args, caller)
         || everywhere::run(batch, node, view, spec, args, caller)
         || transaction::run(batch, node, view, spec, caller, asker)
@@ -202,7 +204,8 @@ impl KeysOfSlot<'_> {
             let scanned = partition.keyspace.scan(position, 1024);
             for entry in scanned.entries {
                 let is_of_slot = korum_protocol::placement::slot::slot_of(entry.key()) == slot;
-                if is_of_slot && !entry.is_expired(now_ms) && !visit(entry.key()) {
+                if is_of_slot && !entry.is_expired(now_ms) && !is_reserved(entry.key()) && !visit(entry.key())
+                {
                     return;
                 }
             }

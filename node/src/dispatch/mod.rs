@@ -10,7 +10,7 @@
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
 //! `wait`, those that wait for something to come by `blocking`); those that speak for the whole cluster on the client
 //! port by `everywhere`; what is said between `MULTI` and `EXEC` is queued by `transaction`; scripts find their way
-//! through `scripts`; messages go out by `publish`.
+//! through `scripts`, functions through `functions`; messages go out by `publish`.
 
 pub mod caller;
 pub mod admit;
@@ -26,6 +26,7 @@ pub mod transaction;
 pub mod publish;
 pub mod track;
 pub mod scripts;
+pub mod functions;
 mod finish;
 mod wait;
 mod assemble;

@@ -19,6 +19,7 @@ pub mod blocks;
 pub mod list;
 pub mod waiting;
 pub mod served;
+pub mod reserved;
 pub mod xstream;
 pub mod int_set;
 pub mod set;
