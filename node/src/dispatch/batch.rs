@@ -461,9 +461,13 @@ impl Batch {
             },
             &mut partition.history,
         );
-        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
-            self.parked =
-                Some(parking.park(id, primary, &partition.keyspace, spec, args, caller, self.now_ms));
+        if let Some(parking) = parking {
+            let keyspace = &mut partition.keyspace;
+            if park::is_nothing(out.copied_since(start)) {
+                self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, self.now_ms));
+            } else {
+                parking.note_served(spec, args, keyspace, &mut self.effects);
+            }
         }
         let has_effects = self.effects.count() > 0;
         let mut waited = Vec::new();
