@@ -23,6 +23,7 @@ mod pubsub;
 mod reform;
 mod rolling;
 mod scripts;
+mod several_slots;
 mod tracking;
 mod transactions;
 

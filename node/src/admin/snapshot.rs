@@ -75,6 +75,12 @@ pub fn memory(node: &Node) -> MemoryFigures {
     figures
 }
 
+/// Which percentiles of the times of commands are told.
+fn percentiles(node: &Node) -> Vec<f64> {
+    let text = node.live.text("latency-tracking-info-percentiles");
+    text.split(' ').filter_map(|word| word.parse().ok()).collect()
+}
+
 /// Everything that `INFO` shows; `keys` is what `DBSIZE` says on this port.
 #[must_use]
 pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
@@ -99,6 +105,8 @@ pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
         config_file: String::new(),
         process: process::figures(),
         totals: node.stats.totals(),
+        commands: node.stats.commands(),
+        percentiles: percentiles(node),
         clients: node.clients.len(),
         blocked_clients: node.clients.blocked(),
         tracking: node.clients.tracker.figures(),

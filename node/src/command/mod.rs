@@ -43,6 +43,7 @@ pub mod cluster;
 pub mod connection;
 pub mod debug;
 pub mod korum;
+pub mod latency;
 pub mod memory;
 pub mod outcome;
 pub mod pubsub;

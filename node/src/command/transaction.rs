@@ -55,7 +55,11 @@ pub fn exec(call: &mut Call<'_>, history: &History) {
         match resolve(&args) {
             Err(error) => call.reply.error_bytes(&error.reply()),
             Ok(spec) if is_too_much(call, spec) => call.reply.error(TOO_MUCH),
-            Ok(spec) => run(call, spec, args, marks_access),
+            Ok(spec) => {
+                run(call, spec, args, marks_access);
+                let has_failed = call.reply.is_error_since(before);
+                call.looks.ran(spec.id, has_failed);
+            }
         }
         if call.reply.written_since(start) > BULK_BYTES_MAX {
             call.reply.take_back(before);

@@ -10,7 +10,7 @@ pub mod live;
 mod load;
 mod parameter;
 mod settings;
-mod value;
+pub mod value;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
@@ -132,6 +132,8 @@ pub struct Cluster {
     pub replica_timeout: Duration,
     /// When a write is answered.
     pub consistency: Consistency,
+    /// A transaction on the client port whose keys are in several slots is run as a unit for each, not refused.
+    pub cross_slot_transactions: bool,
     /// `CLUSTER SLOTS`, `SHARDS` and `NODES` list replicas too.
     pub topology_replicas: bool,
 }
@@ -150,6 +152,7 @@ impl Default for Cluster {
             rereplicate_after: lease::Timing::default().rereplicate_after,
             replica_timeout: Duration::from_secs(2),
             consistency: Consistency::Strong,
+            cross_slot_transactions: false,
             topology_replicas: false,
         }
     }

@@ -107,6 +107,7 @@ settings! {
     cluster.rereplicate_after "rereplicate-after" One (duration(0, 30 * DAY)) "Copy what a dead node held after this time";
     cluster.replica_timeout "replica-timeout" One (duration(50, HOUR)) "Drop a replica that does not acknowledge for this long";
     cluster.consistency "consistency" One (one_of(CONSISTENCY)) "Answer writes when all copies have them (strong) or the primary alone (async)";
+    cluster.cross_slot_transactions "cross-slot-transactions" Switch (yes_no) "Run a MULTI whose keys are in several slots as one atomic unit for each slot";
     cluster.topology_replicas "topology-replicas" Switch (yes_no) "List replicas in CLUSTER SLOTS, SHARDS and NODES";
 
     timing.heartbeat "heartbeat" One (duration(5, HOUR)) "Distance of heartbeats to the leader";

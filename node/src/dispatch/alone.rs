@@ -1,6 +1,7 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
-//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, and `PUBSUB`, which asks all nodes.
+//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, `PUBSUB`, which asks all nodes, and
+//! `DEBUG SLEEP`.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use super::keyless::{Asker, ask_cluster};
 use super::{assemble, blocking, everywhere, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
-use crate::command::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server;
+use crate::command::{debug, korum};
 use crate::env::random::random;
 use crate::node::Node;
 use korum_raft::ProposeError;
@@ -30,9 +31,13 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 
 /// Must it be run between batches?
 #[must_use]
-pub fn runs_alone(spec: &CommandSpec) -> bool {
+pub fn runs_alone(spec: &CommandSpec, args: &Args<'_>) -> bool {
+    debug::sleep(spec, args).is_some() || is_for_the_cluster(spec.id)
+}
+
+fn is_for_the_cluster(id: CommandId) -> bool {
     matches!(
-        spec.id,
+        id,
         CommandId::Info
             | CommandId::Shutdown
             | CommandId::Wait
@@ -63,6 +68,10 @@ pub async fn run(
     asker: &mut Asker<'_>,
     out: &mut BytesMut,
 ) {
+    if let Some(wait) = debug::sleep(spec, args) {
+        tokio::time::sleep(wait).await;
+        return ReplyWriter::new(out, caller.version).ok();
+    }
     let view = node.view();
     let mut reply = ReplyWriter::new(out, caller.version);
     let outcome = match spec.id {
@@ -77,7 +86,7 @@ pub async fn run(
             }
             return;
         }
-        _ if blocking::may_wait(spec, args) => {
+        _ if blocking::runs_alone(spec, args, caller) => {
             return blocking::run(node, spec, args, caller, asker, out).await;
         }
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,

@@ -16,6 +16,7 @@ use super::{everywhere, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
+use crate::command::latency::{LatencyFigures, latency};
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
 use crate::command::{client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
@@ -147,7 +148,15 @@ fn answer_container(
             ConfigOutcome::Done => {}
         },
         "slowlog" => server::slowlog(args, &node.slowlog, reply),
-        "latency" => server::latency(args, &node.latency, reply),
+        "latency" => {
+            let figures = LatencyFigures {
+                delays: &node.latency,
+                commands: &|| node.stats.commands(),
+                threshold_ms: node.live.latency_threshold_ms(),
+                now: node.clock().wall_ms() / 1000,
+            };
+            latency(args, &figures, reply);
+        }
         "pubsub" => pubsub::pubsub(spec, args, &node.clients.hub, reply),
         "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
         "cluster" => replied(ask_cluster(node, view, args, reply), reply),

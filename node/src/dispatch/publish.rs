@@ -140,7 +140,7 @@ impl Batch {
         if !has_others && !is_late && !node.clients.hub.has_listeners(is_shard) {
             return self.reply(caller.version).integer(0);
         }
-        let (channel, payload) = (self.source.keep(&args[1]), self.source.keep(&args[2]));
+        let (channel, payload) = (self.means.source.keep(&args[1]), self.means.source.keep(&args[2]));
         let message = Message { is_shard, channel, payload };
         let count = if is_late { 0 } else { deliver(node, &message) };
         if !has_others && !is_late {

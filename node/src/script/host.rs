@@ -121,6 +121,7 @@ impl<'c, 'a> Commands<'c, 'a> {
         let mut nested = self.call.nested_apart(args, ReplyWriter::new(out, version));
         nested.looks.prepare(spec, self.marks_access);
         execute::run(spec.id, &mut nested);
+        self.call.looks.ran(spec.id, out.first() == Some(&b'-'));
         Ok(())
     }
 

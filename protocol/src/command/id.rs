@@ -24,7 +24,7 @@ command_ids! {
     SubStr, SetRange, Incr, Decr, IncrBy, DecrBy, IncrByFloat, Lcs,
     HSet, HSetNx, HMSet, HGet, HMGet, HGetAll, HKeys, HVals, HLen, HExists, HStrLen, HDel, HIncrBy,
     HIncrByFloat, HRandField, HScan, HExpire, HPExpire, HExpireAt, HPExpireAt, HTtl, HPTtl, HExpireTime, HPExpireTime,
-    HPersist, HGetDel,
+    HPersist, HGetDel, HGetEx, HSetEx,
     SetBit, GetBit, BitCount, BitPos, BitOp, BitField, BitFieldRo,
     PfAdd, PfCount, PfMerge, PfDebug, PfSelfTest,
     LPush, RPush, LPushX, RPushX, LPop, RPop, LLen, LRange, LIndex, LSet, LInsert, LRem, LTrim, LPos,
@@ -59,5 +59,5 @@ command_ids! {
     PubSubChannels, PubSubNumsub, PubSubNumpat, PubSubShardchannels, PubSubShardnumsub, PubSubHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
     KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumWatch, KorumExec,
-    KorumExecRo, KorumEval, KorumEvalRo, KorumScript, KorumHelp,
+    KorumExecRo, KorumReady, KorumEval, KorumEvalRo, KorumScript, KorumHelp,
 }

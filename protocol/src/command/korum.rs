@@ -48,6 +48,8 @@ commands! {
         "Executes a transaction on one partition; internal";
     KorumExecRo "korum|exec-ro" -4 [READONLY] [] "0.1.0" "Depends on the commands in it"
         "Executes a transaction that only reads on one partition; internal";
+    KorumReady "korum|ready" -5 [READONLY] [] "0.1.0" "O(N) with N keys"
+        "Tells which of some keys is the first that has something, or waits for it; internal";
     KorumEval "korum|eval" -6 [WRITE] [] "0.1.0" "Depends on the script"
         "Runs a script on one partition; internal";
     KorumEvalRo "korum|eval-ro" -6 [READONLY] [] "0.1.0" "Depends on the script"

@@ -20,7 +20,10 @@ mod tests;
 
 pub use dump::{dump, restore};
 pub use expire::{expire, expireat, expiretime, persist, pexpire, pexpireat, pexpiretime, pttl, ttl};
-pub use object::{OBJECT_HELP, memory_usage, object_encoding, object_freq, object_idletime, object_refcount};
+pub use object::{
+    OBJECT_HELP, debug_object, is_debug_object, memory_usage, object_encoding, object_freq, object_idletime,
+    object_refcount,
+};
 pub use sort::{sort, sort_ro};
 
 /// `DEL key …`

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use super::super::caller::Caller;
 use super::super::execute;
-use crate::command::blocking::block_option;
+use crate::command::blocking::{READY_KEYS, block_option, ready_for};
 use crate::command::stream::fixed_request;
 use crate::command::{Call, Looks};
 use crate::env::random::Random;
@@ -27,7 +27,7 @@ use crate::replication::primary::{Primary, Waits};
 use crate::script::Scripts;
 use crate::store::served::Token;
 use crate::store::waiting::{Ticket, Wanted};
-use crate::store::{HashPosition, Keyspace, Source, ValueRef};
+use crate::store::{HashPosition, Keyspace, Source};
 
 /// Commands that wait on this node, for its own clients and for those of others.
 const PARKED_MAX: usize = 1 << 16;
@@ -48,19 +48,18 @@ pub fn wanted(id: CommandId, args: &Args<'_>) -> Option<Wanted> {
         CommandId::BzPopMin | CommandId::BzPopMax | CommandId::BzMPop => Some(Wanted::Member),
         CommandId::XRead => block_option(args).map(|_| Wanted::Entry),
         CommandId::XReadGroup => block_option(args).map(|_| Wanted::GroupEntry),
+        CommandId::KorumReady => ready_for(args),
         _ => None,
     }
 }
 
-/// Is there, in a value, what is waited for?
-fn is_met(wanted: Wanted, value: Option<ValueRef<'_>>) -> bool {
-    match (wanted, value) {
-        (Wanted::ListItem, Some(ValueRef::List(_)))
-        | (Wanted::Member, Some(ValueRef::SortedSet(_)))
-        | (Wanted::Entry, Some(ValueRef::Stream(_)))
-        | (Wanted::GroupEntry, _) => true,
-        (Wanted::ListItem | Wanted::Member | Wanted::Entry, _) => false,
-    }
+/// The keys of a command that waits.
+fn keys_of<'a>(spec: &CommandSpec, args: &Args<'a>) -> Option<impl Iterator<Item = &'a [u8]> + use<'a>> {
+    let args = *args;
+    let is_watcher = spec.id == CommandId::KorumReady;
+    let watched = is_watcher.then_some(READY_KEYS..args.len()).into_iter().flatten();
+    let keys = if is_watcher { None } else { Some(key_positions(spec, &args).ok()?) };
+    Some(watched.chain(keys.into_iter().flatten()).filter_map(move |at| args.get(at)))
 }
 
 /// How many commands wait on a node.
@@ -178,8 +177,8 @@ impl Parking {
         now_ms: u64,
     ) -> Outcome {
         let Some(wanted) = wanted(spec.id, args) else { return Outcome::Full };
-        let Ok(keys) = key_positions(spec, args) else { return Outcome::Full };
-        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(&args[at])).collect();
+        let Some(keys) = keys_of(spec, args) else { return Outcome::Full };
+        let mut keys: Vec<HashPosition> = keys.map(|key| keyspace.hash_position(key)).collect();
         keys.sort_unstable();
         keys.dedup();
         let size = self.request.len() + keys.len() * size_of::<(HashPosition, Wanted, Ticket)>();
@@ -325,11 +324,11 @@ impl Waiter {
             unreachable!("a request that was parsed before it was parked")
         };
         let args = parser.args(&self.request);
-        let Ok(mut keys) = key_positions(self.spec, &args) else { return Found::Nothing };
-        let key = keys.find(|&at| ground.keyspace.hash_position(&args[at]) == position);
-        let Some(key) = key.map(|at| &args[at]) else { return Found::Nothing };
+        let Some(mut keys) = keys_of(self.spec, &args) else { return Found::Nothing };
+        let key = keys.find(|key| ground.keyspace.hash_position(key) == position);
+        let Some(key) = key else { return Found::Nothing };
         let value = ground.keyspace.peek(key, ground.now_ms).map(crate::store::Entry::value);
-        if !is_met(wanted, value) {
+        if !wanted.is_met(value) {
             return Found::NoValue;
         }
         let before = ground.effects.count();

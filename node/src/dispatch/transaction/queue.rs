@@ -60,8 +60,10 @@ pub struct Queued {
     /// Number of its arguments.
     pub arguments: usize,
     bulks: Range<usize>,
-    /// The slot of its keys; `None` if it has none.
+    /// The slot of its keys, the first one's if they are in several; `None` if it has none.
     pub slot: Option<u16>,
+    /// Its keys are in several slots, and it is split by them.
+    pub is_split: bool,
 }
 
 impl Queued {
@@ -107,7 +109,7 @@ impl Transaction {
             )
     }
 
-    /// Queues a command, whose keys have this slot.
+    /// Queues a command, whose keys have this slot; `is_split`: and others.
     ///
     /// # Errors
     /// With the text of the error reply when it does not fit any more.
@@ -116,6 +118,7 @@ impl Transaction {
         spec: &'static CommandSpec,
         args: &Args<'_>,
         slot: Option<u16>,
+        is_split: bool,
     ) -> Result<(), &'static str> {
         let queue = self.queue.get_or_insert_default();
         let bytes = args.bytes() + OVERHEAD_BYTES * (args.len() + 1);
@@ -126,7 +129,7 @@ impl Transaction {
         let start = queue.bulks.len();
         put_bulks(args.iter(), &mut queue.bulks);
         let bulks = start..queue.bulks.len();
-        queue.commands.push(Queued { spec, arguments: args.len(), bulks, slot });
+        queue.commands.push(Queued { spec, arguments: args.len(), bulks, slot, is_split });
         Ok(())
     }
 
@@ -172,6 +175,13 @@ impl Transaction {
         self.queue.iter().flat_map(|queue| &queue.commands).any(|command| command.slot.is_none())
     }
 
+    /// The keys, watched ones included, are in several slots.
+    #[must_use]
+    pub fn is_crossing(&self) -> bool {
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| only_slot(&queue.commands, &self.watched).is_err())
+    }
+
     /// Ends the transaction and hands out what was queued; `None` without `MULTI`.
     pub fn take(&mut self) -> Option<Taken> {
         let queue = self.queue.take()?;
@@ -205,10 +215,13 @@ impl Taken {
     /// # Errors
     /// When they are in several.
     pub fn slot(&self) -> Result<Option<u16>, Crossing> {
-        let queued = self.queue.commands.iter().filter_map(|command| command.slot);
-        let mut slots = queued.chain(self.watched.iter().map(|(_, slot)| *slot));
-        let Some(first) = slots.next() else { return Ok(None) };
-        if slots.all(|slot| slot == first) { Ok(Some(first)) } else { Err(Crossing) }
+        only_slot(&self.queue.commands, &self.watched)
+    }
+
+    /// The watched keys, each with its slot.
+    #[must_use]
+    pub fn watched(&self) -> &[(Watched, u16)] {
+        &self.watched
     }
 
     /// The request that executes the commands with keys on their partition. What is to be removed everywhere is
@@ -241,9 +254,18 @@ impl Taken {
         request.freeze()
     }
 
-    fn bulks(&self, command: &Queued) -> &[u8] {
+    /// The arguments of one of the commands, as bulk strings.
+    pub(super) fn bulks(&self, command: &Queued) -> &[u8] {
         &self.queue.bulks[command.bulks.clone()]
     }
+}
+
+fn only_slot(commands: &[Queued], watched: &[(Watched, u16)]) -> Result<Option<u16>, Crossing> {
+    let queued = commands.iter().filter_map(|command| command.slot);
+    let mut slots = queued.chain(watched.iter().map(|(_, slot)| *slot));
+    let Some(first) = slots.next() else { return Ok(None) };
+    let is_one = slots.all(|slot| slot == first) && !commands.iter().any(|command| command.is_split);
+    if is_one { Ok(Some(first)) } else { Err(Crossing) }
 }
 
 #[cfg(test)]
@@ -261,7 +283,7 @@ mod tests {
             ranges.push(buffer.len()..buffer.len() + word.len());
             buffer.extend_from_slice(word);
         }
-        transaction.push(lookup(words[0]).unwrap(), &Args::new(&buffer, &ranges), slot)
+        transaction.push(lookup(words[0]).unwrap(), &Args::new(&buffer, &ranges), slot, false)
     }
 
     #[test]

@@ -181,7 +181,7 @@ async fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Resu
                 if batch.reply_bytes() < REPLIES_BYTES_MAX {
                     let measure = Measure::begin(node, false);
                     batch.run_forwarded(node, &view, &args, caller);
-                    measure.end(
+                    let _ = measure.end(
                         node,
                         &args,
                         || resolve(&args).ok(),
