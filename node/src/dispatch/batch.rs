@@ -430,9 +430,13 @@ impl Batch {
         let mut call =
             self.means.call(node, *args, &names, &mut partition.keyspace, &mut self.effects, reply);
         execute::run_on(spec.id, &mut call, &mut partition.history);
-        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
-            self.parked =
-                Some(parking.park(id, primary, &partition.keyspace, spec, args, caller, self.means.now_ms));
+        if let Some(parking) = parking {
+            let (keyspace, now_ms) = (&mut partition.keyspace, self.means.now_ms);
+            if park::is_nothing(out.copied_since(start)) {
+                self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
+            } else {
+                parking.note_served(spec, args, keyspace, &mut self.effects);
+            }
         }
         let has_effects = self.effects.count() > 0;
         let mut waited = Vec::new();

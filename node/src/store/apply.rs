@@ -53,7 +53,7 @@ impl Keyspace {
             Effect::Deadline { deadline_ms, .. } => {
                 self.set_deadline(place, deadline_ms);
             }
-            Effect::Served { token, .. } => self.served.note(token),
+            Effect::Served { token, .. } => self.served.note(place.position, token),
             Effect::Append { tail, .. } => self.append(place, tail),
             Effect::Overwrite { offset, bytes, .. } => self.overwrite(place, offset, bytes),
         }

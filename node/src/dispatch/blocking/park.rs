@@ -200,6 +200,31 @@ impl Parking {
     }
 }
 
+impl Parking {
+    /// The command has found something at once: its answer, too, may be lost with a connection.
+    pub fn note_served(
+        &self,
+        spec: &CommandSpec,
+        args: &Args<'_>,
+        keyspace: &mut Keyspace,
+        effects: &mut Effects,
+    ) {
+        let Some((token, _)) = self.token.filter(|_| spec.flags.contains(Flags::WRITE)) else { return };
+        let (Some(last), Ok(keys)) = (effects.places().flatten().last(), key_positions(spec, args)) else {
+            return;
+        };
+        // What it took, it took from its first key, or did as the last thing.
+        let is_from_first = matches!(spec.id, CommandId::BlMove | CommandId::BrPopLPush);
+        let mut keys = keys.map(|at| &args[at]);
+        let key = keys.find(|key| is_from_first || keyspace.hash_position(key) == last);
+        if let Some(key) = key {
+            let position = keyspace.hash_position(key);
+            keyspace.served.note(position, token);
+            effects.push(Some(position), &Effect::Served { key, token });
+        }
+    }
+}
+
 /// Before a command is run: was it served on a connection that broke? If it still waits, for that connection, it is
 /// taken away.
 #[must_use]
@@ -330,7 +355,7 @@ impl Waiter {
         }
         let is_write = self.spec.flags.contains(Flags::WRITE) && ground.effects.count() > before;
         if let Some(token) = self.token.filter(|_| is_write) {
-            ground.keyspace.served.note(token);
+            ground.keyspace.served.note(position, token);
             ground.effects.push(Some(position), &Effect::Served { key, token });
         }
         Found::Something(reply, is_write)
