@@ -10,7 +10,7 @@ const FACTS: &str = include_str!("commands_redis_7_0.txt");
 const REPLIES: &str = include_str!("replies_redis_7_0.txt");
 
 /// What we have and Redis 7.0 has not.
-const NEWER: [&str; 12] = [
+const NEWER: [&str; 14] = [
     "client|setinfo",
     "client|no-touch",
     "hexpire",
@@ -23,6 +23,8 @@ const NEWER: [&str; 12] = [
     "hpexpiretime",
     "hpersist",
     "hgetdel",
+    "hgetex",
+    "hsetex",
 ];
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {

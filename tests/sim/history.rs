@@ -94,6 +94,9 @@ pub fn judge(is_excused: impl Fn(&str) -> bool) -> Result<(), String> {
     let rules = Rules { clock_margin: Duration::from_millis(30), ..Rules::default() };
     HISTORY.with(|history| {
         for (key, operations) in history.borrow().iter().filter(|(key, _)| !is_excused(key)) {
+            if operations.iter().any(|operation| matches!(operation.command, Command::List(_))) {
+                check::account(operations).map_err(|what| format!("queue {key}: {what}"))?;
+            }
             match check::check(operations, &rules) {
                 Verdict::Linearizable { .. } => {}
                 Verdict::Violation(violation) => {

@@ -5,15 +5,17 @@
 
 use std::time::Duration;
 
+use bytes::BytesMut;
 use korum_client::simulated::{Dialing, Stream, dial_by};
 use korum_client::{ClientBuilder, Error, Reply};
 use korum_node::env::transport::TcpStream;
+use korum_tests::check::requests;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tokio::time::sleep;
 
 use crate::history;
-use crate::workload::{Call, choose, orders, take_in, words};
+use crate::workload::{Call, choose, orders, take_in};
 
 /// Of so many commands one is followed by a new client.
 const COMMANDS_PER_CLIENT: u32 = 200;
@@ -36,9 +38,12 @@ pub async fn run(number: usize, seed: u64) {
         let Ok(client) = builder.connect().await else { continue };
         while !orders(|orders| orders.stop) && chance.random_range(0..COMMANDS_PER_CLIENT) > 0 {
             let (key, command) = choose(&mut chance, number, &mut written);
-            let place = history::call(number, &key, command.clone());
-            let call = Call { key, command, place };
-            let answer = match client.command(&words(&call.key, &call.command)).await {
+            // It has no connection of its own to wait on, or to hold a transaction.
+            if !command.is_plain() {
+                continue;
+            }
+            let call = Call::begin(number, &key, command, &mut BytesMut::new());
+            let answer = match client.command(&requests(&call.key, &call.command)[0]).await {
                 Ok(reply) => Some(reply),
                 Err(Error::Server(error)) => Some(Reply::Error(error.text().to_owned().into())),
                 Err(error) if error.is_unknown_outcome() => None,
@@ -47,7 +52,7 @@ pub async fn run(number: usize, seed: u64) {
                     None
                 }
             };
-            if answer.and_then(|answer| take_in(&call, &answer)).is_some() {
+            if answer.and_then(|answer| take_in(&call, &[answer])).is_some() {
                 // It has followed as long as it had time.
                 history::outcome(&call.key, call.place, None);
             }

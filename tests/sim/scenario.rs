@@ -5,13 +5,14 @@
 
 use korum_node::env::simulated::network;
 use korum_protocol::placement::slot::slot_of;
+use korum_tests::check::Kind;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::faults::Faults;
 use crate::history::{self, Counts, WALL_SKEW_MAX_US};
 use crate::invariants::Watch;
-use crate::workload::{self, orders};
+use crate::workload::{self, Habit, orders};
 use crate::world::host::Host;
 use crate::world::member::{self, CLIENT_PORT, CLUSTER_PORT, Member};
 use crate::world::{World, client_ip, node_ip};
@@ -34,7 +35,12 @@ pub struct Plan {
     pub nodes: usize,
     pub replication: u8,
     pub clients: usize,
-    pub keys: usize,
+    /// Clients that only wait for what others bring,
+    pub waiters: usize,
+    /// and those of whom nothing is judged but that all copies agree.
+    pub noisy: usize,
+    /// What each key is used for.
+    pub kinds: Vec<Kind>,
     pub groups: usize,
     /// Keys of eight kilobytes that only fill, over all groups.
     pub filling: usize,
@@ -60,7 +66,9 @@ impl Plan {
             nodes,
             replication,
             clients: chance.random_range(2..=5),
-            keys: [4, 8, 8, 24][chance.random_range(0..4)],
+            waiters: [0, 1, 2, 4][chance.random_range(0..4)],
+            noisy: chance.random_range(0..=1),
+            kinds: kinds(&mut chance),
             groups: [1, 2, 4, 24][chance.random_range(0..4)],
             filling: [0, 60, 150, 150][chance.random_range(0..4)],
             stream_bytes: [128 << 10, 512 << 10, 64 << 20][chance.random_range(0..3)],
@@ -71,6 +79,21 @@ impl Plan {
             re_forms: chance.random_range(0..12) == 0,
         }
     }
+}
+
+/// Some seeds have strings only, some hardly any; queues and what goes through them come more often than others, since
+/// more can go wrong.
+fn kinds(chance: &mut SmallRng) -> Vec<Kind> {
+    let keys = [4, 8, 8, 24][chance.random_range(0..4)];
+    let texts_permille = [1_000, 600, 300, 50][chance.random_range(0..4)];
+    let kind = |number: usize| {
+        if chance.random_range(0..1_000) < texts_permille {
+            return Kind::TEXTS[number % Kind::TEXTS.len()];
+        }
+        let most = if chance.random_range(0..3) == 0 { 2 } else { Kind::OTHERS.len() };
+        Kind::OTHERS[chance.random_range(0..most)]
+    };
+    (0..keys).map(kind).collect()
 }
 
 /// What a run gives.
@@ -252,7 +275,7 @@ impl Run {
     fn start_clients(&mut self) -> Result<(), String> {
         orders(|orders| {
             orders.pause_ms = self.plan.pause_ms;
-            orders.keys = self.plan.keys;
+            orders.kinds.clone_from(&self.plan.kinds);
             orders.groups = self.plan.groups;
             orders.filling = self.plan.filling / self.plan.groups;
         });
@@ -273,8 +296,19 @@ impl Run {
             if number % 3 == 2 {
                 host.boot(library::run(number, seed));
             } else {
-                host.boot(workload::run(number, seed));
+                host.boot(workload::run(number, Habit::Works, seed));
             }
+            self.world.clients.push(host);
+        }
+        let first = self.plan.clients;
+        for number in first..first + self.plan.waiters {
+            let mut host = Host::new(format!("waiter{number}"), client_ip(number), 1);
+            host.boot(workload::run(number, Habit::Waits, self.chance.random()));
+            self.world.clients.push(host);
+        }
+        for number in 0..self.plan.noisy {
+            let mut host = Host::new(format!("noise{number}"), client_ip(120 + number), 1);
+            host.boot(workload::make_noise(number, self.chance.random()));
             self.world.clients.push(host);
         }
         let mut host = Host::new("stranger".into(), client_ip(101), 1);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::log_store::LogReader;
 use super::message::{Reply, Request, decode, encode};
-use super::network::StandIns;
+use super::network::{SilentTerm, StandIns};
 use super::start::{Running, start};
 use super::types::{Metrics, Raft};
 use super::{Options, ProposeError, RaftTransport};
@@ -57,6 +58,7 @@ pub struct Consensus {
     leader: watch::Receiver<Option<NodeId>>,
     pub(super) metrics: watch::Receiver<Metrics>,
     stand_ins: StandIns,
+    silent: SilentTerm,
     log: LogReader,
     pristine: bool,
     proposals: Arc<Semaphore>,
@@ -75,7 +77,7 @@ impl Consensus {
     /// When the directory cannot be read or written, or holds what this build cannot use safely.
     pub async fn open(options: Options, transport: Arc<dyn RaftTransport>) -> io::Result<Arc<Self>> {
         let me = options.me;
-        let Running { raft, runtime, views, leader, stand_ins, log, pristine, stop, stopped } =
+        let Running { raft, runtime, views, leader, stand_ins, silent, log, pristine, stop, stopped } =
             start(options, transport).await?;
         Ok(Arc::new(Self {
             me,
@@ -85,6 +87,7 @@ impl Consensus {
             views,
             leader,
             stand_ins,
+            silent,
             log,
             pristine,
             proposals: Arc::new(Semaphore::new(PROPOSALS_MAX)),
@@ -239,6 +242,20 @@ impl Consensus {
     pub fn call_election(&self) {
         let raft = self.raft.clone();
         self.runtime.spawn(async move { raft.trigger().elect().await });
+    }
+
+    /// Gives up the present leader without asking for votes: openraft's voters refuse every candidate for the length of
+    /// a leader's lease, unless they stand themselves. If the term changes at this moment, the votes are asked for.
+    pub fn stand_aside(&self) {
+        self.silent.store(self.term() + 1, Ordering::Relaxed);
+        self.call_election();
+    }
+
+    /// Would this node vote for another candidate now? Not while it believes in `leader`.
+    #[must_use]
+    pub fn is_free_of(&self, leader: NodeId) -> bool {
+        let vote = self.metrics.borrow().vote;
+        !(vote.committed && vote.leader_id.node_id == leader.0)
     }
 
     /// From now on this node answers itself what it would ask these voters, and agrees: for re-forming a quorum that is

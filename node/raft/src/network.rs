@@ -4,6 +4,7 @@
 //! Not here: sockets (the node's peer links behind [`RaftTransport`]), the bytes (`message`).
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -29,18 +30,24 @@ type RpcError<E = openraft::error::Infallible> = RPCError<u64, BasicNode, RaftEr
 /// Nodes that are gone for good and for which this one answers itself.
 pub type StandIns = Arc<Mutex<BTreeSet<NodeId>>>;
 
+/// The term in which this node stands but asks nobody for its vote; 0 if there is none.
+pub type SilentTerm = Arc<AtomicU64>;
+
 /// Makes a [`Link`] for each target.
 pub struct Network {
     /// The carrier.
     pub transport: Arc<dyn RaftTransport>,
     /// Whom it does not ask.
     pub stand_ins: StandIns,
+    /// When it asks for no votes.
+    pub silent: SilentTerm,
 }
 
 /// The way to one node.
 pub struct Link {
     transport: Arc<dyn RaftTransport>,
     stand_ins: StandIns,
+    silent: SilentTerm,
     target: NodeId,
     address: String,
 }
@@ -52,6 +59,7 @@ impl RaftNetworkFactory<TypeConfig> for Network {
         Link {
             transport: self.transport.clone(),
             stand_ins: self.stand_ins.clone(),
+            silent: self.silent.clone(),
             target: NodeId(target),
             address: node.addr.clone(),
         }
@@ -96,6 +104,9 @@ impl RaftNetwork<TypeConfig> for Link {
         rpc: VoteRequest<u64>,
         option: RPCOption,
     ) -> Result<VoteResponse<u64>, RpcError> {
+        if rpc.vote.leader_id().term == self.silent.load(Ordering::Relaxed) {
+            return Err(unreachable(&TransportError("this node stands aside in this term".into())));
+        }
         match self.ask(&Request::Vote(rpc), &option).await {
             Ok(Reply::Vote(reply)) => Ok(reply),
             Ok(_) => Err(mixed_up()),

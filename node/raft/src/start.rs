@@ -18,7 +18,7 @@ use tokio::sync::{oneshot, watch};
 
 use super::files::{Directory, SNAPSHOT};
 use super::log_store::{LogReader, LogStore};
-use super::network::{Network, StandIns};
+use super::network::{Network, SilentTerm, StandIns};
 use super::snapshot::Stored;
 use super::state_machine::StateMachine;
 use super::types::{Metrics, Raft};
@@ -52,6 +52,8 @@ pub struct Running {
     pub leader: watch::Receiver<Option<NodeId>>,
     /// Nodes for which this one answers itself.
     pub stand_ins: StandIns,
+    /// When it asks for no votes.
+    pub silent: SilentTerm,
     /// The log, to be read.
     pub log: LogReader,
     /// Neither log, vote nor snapshot was found.
@@ -151,7 +153,8 @@ async fn put_together(
     let machine = StateMachine::new(stored, views_out, writer.clone())?;
     let store = LogStore::new(log, vote, writer);
     let stand_ins = StandIns::default();
-    let network = Network { transport, stand_ins: stand_ins.clone() };
+    let silent = SilentTerm::default();
+    let network = Network { transport, stand_ins: stand_ins.clone(), silent: silent.clone() };
     let reader = store.reader();
     let raft =
         Raft::new(options.me.0, Arc::new(config), network, store, machine).await.map_err(io::Error::other)?;
@@ -162,7 +165,7 @@ async fn put_together(
     let (stop, asked_to_stop) = oneshot::channel();
     let runtime = tokio::runtime::Handle::current();
     Ok((
-        Running { raft, runtime, views, leader, stand_ins, log: reader, pristine, stop, stopped },
+        Running { raft, runtime, views, leader, stand_ins, silent, log: reader, pristine, stop, stopped },
         asked_to_stop,
         disk,
     ))

@@ -4,15 +4,18 @@
 //! except those that tools read without asking whether they are there.
 //! Not here: collecting the figures; the caller fills an [`InfoSnapshot`].
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
 use korum_protocol::id::Epoch;
 
+use super::command_stats::AllTotals;
 use super::process::ProcessFigures;
 use super::stats::{Counter, Totals};
 use super::status::{Counts, NodeState};
 use crate::command::connection::REDIS_VERSION;
+use crate::dispatch::databases::Size;
 use crate::net::session::PortKind;
 
 /// All figures of one moment.
@@ -36,6 +39,10 @@ pub struct InfoSnapshot {
     pub process: ProcessFigures,
     /// Of all threads.
     pub totals: Totals,
+    /// By command.
+    pub commands: AllTotals,
+    /// Which percentiles of their times are told.
+    pub percentiles: Vec<f64>,
     /// Connected clients.
     pub clients: usize,
     /// Clients in a blocking command.
@@ -58,12 +65,9 @@ pub struct InfoSnapshot {
     pub backlog_bytes: u64,
     /// Most of it.
     pub backlog_max: u64,
-    /// Keys: of the whole cluster on the client port, of partitions with their primary here on the cluster port.
-    pub keys: u64,
-    /// Those with a deadline.
-    pub expiring_keys: u64,
-    /// Mean time that these still have, ms.
-    pub mean_ttl_ms: u64,
+    /// Databases that have keys: of the whole cluster on the client port, of partitions with their primary here on the
+    /// cluster port.
+    pub databases: BTreeMap<u8, Size>,
     /// Partitions, counted.
     pub counts: Counts,
     /// Partitions of the cluster.
@@ -83,7 +87,7 @@ pub struct InfoSnapshot {
 type Section = fn(&InfoSnapshot, &mut Fields);
 
 /// Sections in the order in which they are printed.
-const SECTIONS: [(&str, Section); 12] = [
+const SECTIONS: [(&str, Section); 14] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
@@ -92,21 +96,27 @@ const SECTIONS: [(&str, Section); 12] = [
     ("Replication", replication),
     ("CPU", cpu),
     ("Modules", |_, _| {}),
+    ("Commandstats", commands),
     ("Errorstats", errors),
+    ("Latencystats", latencies),
     ("Cluster", cluster),
     ("Keyspace", keyspace),
     ("Korum", korum),
 ];
 
-/// The sections that are asked for; all of them when `names` is empty, or is `default`, `all` or `everything`.
+/// Sections that are left out unless they are named, or all are.
+const LONG: [&str; 2] = ["Commandstats", "Latencystats"];
+
+/// The sections that are asked for; those that are not long when `names` is empty or is `default`, all of them when it
+/// is `all` or `everything`.
 #[must_use]
 pub fn text(snapshot: &InfoSnapshot, names: &[&[u8]]) -> String {
     let is = |name: &[u8], word: &str| name.eq_ignore_ascii_case(word.as_bytes());
-    let all = names.is_empty()
-        || names.iter().any(|name| ["default", "all", "everything"].iter().any(|word| is(name, word)));
+    let any = |words: &[&str]| names.iter().any(|name| words.iter().any(|word| is(name, word)));
+    let (all, short) = (any(&["all", "everything"]), names.is_empty() || any(&["default"]));
     let mut text = String::new();
     for (title, section) in SECTIONS {
-        if all || names.iter().any(|name| is(name, title)) {
+        if all || short && !LONG.contains(&title) || any(&[title]) {
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
@@ -276,6 +286,27 @@ fn cpu(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("used_cpu_user_children", "0.000000");
 }
 
+fn commands(it: &InfoSnapshot, fields: &mut Fields) {
+    for (name, row) in &it.commands {
+        let usec = row.nanos / 1000;
+        let each = row.nanos as f64 / 1000.0 / row.calls.max(1) as f64;
+        let line = format!(
+            "calls={},usec={usec},usec_per_call={each:.2},rejected_calls={},failed_calls={}",
+            row.calls, row.rejected, row.failed
+        );
+        fields.put(&format!("cmdstat_{name}"), line);
+    }
+}
+
+fn latencies(it: &InfoSnapshot, fields: &mut Fields) {
+    for (name, row) in it.commands.iter().filter(|(_, row)| row.times.total() > 0) {
+        let told =
+            |percent: &f64| format!("p{percent}={:.3}", row.times.percentile(*percent) as f64 / 1000.0);
+        let all: Vec<_> = it.percentiles.iter().map(told).collect();
+        fields.put(&format!("latency_percentiles_usec_{name}"), all.join(","));
+    }
+}
+
 fn errors(it: &InfoSnapshot, fields: &mut Fields) {
     for (prefix, count) in &it.totals.errors {
         fields.put(&format!("errorstat_{prefix}"), format!("count={count}"));
@@ -287,9 +318,10 @@ fn cluster(it: &InfoSnapshot, fields: &mut Fields) {
 }
 
 fn keyspace(it: &InfoSnapshot, fields: &mut Fields) {
-    if it.keys > 0 {
-        let line = format!("keys={},expires={},avg_ttl={}", it.keys, it.expiring_keys, it.mean_ttl_ms);
-        fields.put("db0", line);
+    for (database, size) in &it.databases {
+        let mean_ttl_ms = size.left_ms / size.expires.max(1);
+        let line = format!("keys={},expires={},avg_ttl={mean_ttl_ms}", size.keys, size.expires);
+        fields.put(&format!("db{database}"), line);
     }
 }
 
@@ -328,11 +360,15 @@ fn korum(it: &InfoSnapshot, fields: &mut Fields) {
 /// A snapshot for tests.
 #[cfg(test)]
 pub(crate) fn example(port: PortKind) -> InfoSnapshot {
+    use korum_protocol::command::CommandId;
     use korum_protocol::id::NodeId;
 
     let stats = super::stats::Stats::new(1);
     stats.of(0).add(Counter::Commands, 65);
     stats.of(0).add_error(b"ERR x");
+    stats.of(0).commands.called(CommandId::Get, 2);
+    stats.of(0).commands.took(CommandId::Get, 2, 1_500);
+    stats.of(0).commands.rejected(CommandId::ConfigSet);
     InfoSnapshot {
         port,
         tcp_port: 6379,
@@ -347,6 +383,8 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
             ..Default::default()
         },
         totals: stats.totals(),
+        commands: stats.commands(),
+        percentiles: vec![50.0, 99.9],
         clients: 1,
         blocked_clients: 0,
         topics: [3, 2, 1],
@@ -358,9 +396,10 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         maxmemory_policy: "noeviction",
         backlog_bytes: 0,
         backlog_max: 1 << 24,
-        keys: 2,
-        expiring_keys: 1,
-        mean_ttl_ms: 500,
+        databases: BTreeMap::from([
+            (0, Size { keys: 2, expires: 1, left_ms: 500 }),
+            (7, Size { keys: 1, expires: 0, left_ms: 0 }),
+        ]),
         counts: Counts { primary: 64, holder: 64, ..Counts::default() },
         partitions: 64,
         replication: 2,
@@ -388,8 +427,10 @@ mod tests {
         let all = titles(&ask(&[]));
         let order = "Server Clients Memory Persistence Stats Replication CPU Modules Errorstats Cluster Keyspace Korum";
         assert_eq!(all.join(" "), order);
-        for word in ["default", "ALL", "everything"] {
-            assert_eq!(titles(&ask(&[word])), all);
+        assert_eq!(titles(&ask(&["Default"])), all);
+        let order = order.replace("Errorstats", "Commandstats Errorstats Latencystats");
+        for word in ["ALL", "everything"] {
+            assert_eq!(titles(&ask(&[word])).join(" "), order);
         }
         assert_eq!(titles(&ask(&["keyspace", "SERVER", "nosuch"])), ["Server", "Keyspace"]);
         assert_eq!(ask(&["nosuch"]), "");
@@ -399,9 +440,20 @@ mod tests {
     fn sections_have_the_form_of_redis() {
         assert_eq!(
             ask(&["keyspace", "cluster"]),
-            "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\ndb0:keys=2,expires=1,avg_ttl=500\r\n"
+            "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\ndb0:keys=2,expires=1,avg_ttl=500\r\n\
+             db7:keys=1,expires=0,avg_ttl=0\r\n"
         );
         assert_eq!(ask(&["errorstats"]), "# Errorstats\r\nerrorstat_ERR:count=1\r\n");
+        assert_eq!(
+            ask(&["commandstats"]),
+            "# Commandstats\r\n\
+             cmdstat_config|set:calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0\r\n\
+             cmdstat_get:calls=2,usec=3,usec_per_call=1.50,rejected_calls=0,failed_calls=0\r\n"
+        );
+        assert_eq!(
+            ask(&["latencystats"]),
+            "# Latencystats\r\nlatency_percentiles_usec_get:p50=1.535,p99.9=1.535\r\n"
+        );
         let cluster = text(&example(PortKind::Cluster), &[b"cluster"]);
         assert_eq!(cluster, "# Cluster\r\ncluster_enabled:1\r\n");
     }
@@ -434,7 +486,7 @@ mod tests {
 
     #[test]
     fn no_field_comes_twice() {
-        let text = ask(&[]);
+        let text = ask(&["all"]);
         let mut names: Vec<&str> = text.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
         let count = names.len();
         names.sort_unstable();

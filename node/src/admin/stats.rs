@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::command_stats::{AllTotals, CommandStats};
 use crate::env::Tick;
 
 /// What is counted.
@@ -74,6 +75,8 @@ const ERROR_PREFIX_BYTES_MAX: usize = 32;
 pub struct ThreadStats {
     counters: [AtomicU64; COUNTERS],
     errors: Mutex<BTreeMap<String, u64>>,
+    /// By command.
+    pub commands: CommandStats,
 }
 
 impl ThreadStats {
@@ -187,6 +190,14 @@ impl Stats {
         totals
     }
 
+    /// What was counted of each command.
+    #[must_use]
+    pub fn commands(&self) -> AllTotals {
+        let mut totals = AllTotals::new();
+        self.threads.iter().for_each(|thread| thread.commands.add_to(&mut totals));
+        totals
+    }
+
     /// Measures rates since the last sample; to be called about once a second.
     pub fn sample(&self, now: Tick) {
         let totals = self.totals();
@@ -207,6 +218,7 @@ impl Stats {
         for thread in &self.threads {
             thread.counters.iter().for_each(|counter| counter.store(0, Relaxed));
             thread.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            thread.commands.reset();
         }
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).seen = Default::default();
     }

@@ -15,7 +15,7 @@ use korum_protocol::peer::message::{
 use korum_protocol::peer::wire::{decode, encode};
 
 use super::shared::{Shared, lock, peer_address};
-use super::{meet, reform};
+use super::{canvass, meet, reform};
 use crate::net::peer::{PeerEvent, Trouble};
 use korum_raft::ProposeError;
 
@@ -48,6 +48,9 @@ pub(super) async fn answer(shared: &Shared, from: NodeId, request: ControlReques
         ControlRequest::Leave { node, incarnation } => leave(shared, node, incarnation).await,
         ControlRequest::Propose(change) => propose(shared, from, change).await,
         ControlRequest::ReformAsk => reform::standing(shared),
+        ControlRequest::Canvass { leader, incarnation } => {
+            ControlReply::Ballot(canvass::answer(shared, leader, incarnation))
+        }
         ControlRequest::Meet { .. } | ControlRequest::ReformFollow { .. } => not_yours(),
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! For: [`Cluster`], the one value by which the rest of the node meets Raft, leases, liveness and membership.
 //! Not here: data. This room runs on a thread of its own (and Raft on another), so that data never delays it.
-//! Next: `start` puts it together; `heartbeat` and `probe` run on every node, `coordinator` acts on the leader;
+//! Next: `start` puts it together; `heartbeat`, `probe` and `canvass` run on every node, `coordinator` acts on the leader;
 //! `lease`, `liveness` and `membership` decide, and are pure.
 
 mod ask;
+mod canvass;
 mod control;
 mod coordinator;
 mod heartbeat;

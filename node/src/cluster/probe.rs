@@ -1,35 +1,26 @@
 //! Looking whether a peer is still there.
 //!
-//! For: turning hints (a broken connection, a peer's report) into proof, by dialing at once; and calling an
-//! election when the leader itself is gone.
-//! Not here: what proof leads to (`liveness`).
+//! For: turning hints (a broken connection, a peer's report) into proof, by dialing at once.
+//! Not here: what proof leads to (`liveness`; for Raft's leader, `canvass`).
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use korum_protocol::id::{Incarnation, NodeId};
-use rand::RngExt;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
+use super::canvass::elect_instead_of;
 use super::shared::{Shared, lock};
-use crate::env::{Tick, random};
+use crate::env::Tick;
 use crate::net::peer::{DialError, PeerEvent, Purpose};
 
 /// A dial on a local network takes a millisecond; one that takes so long proves nothing.
 const DIAL: Duration = Duration::from_millis(300);
 /// A node that answered is not dialed again sooner, however many hints there are.
 const QUIET: Duration = Duration::from_millis(100);
-/// Pause between two calls of one voter, milliseconds, drawn each time. A voter whose log is shorter can only disturb one that can
-/// win, which needs two calls in a row: wide and random pauses give it that soon.
-const CAMPAIGN: Range<u64> = 30..90;
-/// Calls of one voter; then Raft's own timeouts decide, which wait longer on a voter with a shorter log.
-const CALLS_MAX: u32 = 4;
-/// Between the first calls of two voters, so that one of them is first.
-const STAGGER: Duration = Duration::from_millis(12);
 
 struct Probe {
     node: NodeId,
@@ -73,7 +64,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut events: mpsc::Receiver<PeerEven
                 let (node, incarnation) = (found.node, found.incarnation);
                 conclude(&shared, &found);
                 if matches!(found.outcome, Outcome::Gone) && campaigns.is_empty() && leader_is(&shared, node) {
-                    campaigns.spawn(campaign(Arc::clone(&shared), node, incarnation));
+                    campaigns.spawn(elect_instead_of(Arc::clone(&shared), node, incarnation));
                 }
                 let again = states.remove(&node).is_some_and(|state| state.again);
                 let hint = PeerEvent { node, incarnation: None, trouble: crate::net::peer::Trouble::Broken };
@@ -132,30 +123,4 @@ fn conclude(shared: &Shared, probe: &Probe) {
 
 fn leader_is(shared: &Shared, node: NodeId) -> bool {
     *shared.consensus.leader().borrow() == Some(node)
-}
-
-/// The dead leader's followers need not wait for their election timeouts. openraft's voters refuse within the
-/// leader's lease unless they campaign themselves, so all call, one shortly after the other, until there is a leader
-/// or each has called a few times.
-async fn campaign(shared: Arc<Shared>, dead: NodeId, incarnation: Incarnation) {
-    let voters = shared.consensus.voters().voters;
-    if !voters.contains(&shared.me()) {
-        return;
-    }
-    let rank = voters.iter().filter(|node| **node != dead && **node < shared.me()).count() as u32;
-    sleep(STAGGER * rank).await;
-    for _ in 0..CALLS_MAX {
-        let now = shared.clock.now();
-        let leader = *shared.consensus.leader().borrow();
-        let settled = leader.is_some_and(|leader| leader != dead);
-        let linked = lock(&shared.leading).watch.is_linked(dead, incarnation);
-        if settled || !lock(&shared.evidence).holds(dead, incarnation, now) {
-            return;
-        }
-        if !linked {
-            shared.consensus.call_election();
-        }
-        let pause = random::random().random_range(CAMPAIGN);
-        sleep(Duration::from_millis(pause)).await;
-    }
 }

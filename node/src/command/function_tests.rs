@@ -10,7 +10,7 @@ use korum_protocol::rope::Rope;
 use rand::SeedableRng;
 
 use super::{call_request, change, dump, fcall, fcall_ro, libraries, list, nested, stats};
-use crate::command::{Call, Looks, partition};
+use crate::command::{Call, Looks, Names, partition};
 use crate::env::Tick;
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
@@ -51,9 +51,11 @@ impl Room {
 
     fn run(&mut self, words: &[&[u8]], command: impl FnOnce(&mut Call<'_>)) -> Vec<u8> {
         let (mut out, mut effects) = (Rope::new(), Effects::new(true));
+        let names = Names::new(&self.keyspace.databases.clone(), 0, false);
         with_args(words, |args| {
             command(&mut Call {
                 args,
+                names: &names,
                 keyspace: &mut self.keyspace,
                 now_ms: 1_700_000_000_000,
                 random: &mut self.random,

@@ -14,6 +14,7 @@ use super::{Call, Stop};
 use crate::store::{Change, Classes, Hash, HashChange, integer as text};
 
 mod field_deadline;
+mod value_deadline;
 mod random_field;
 #[cfg(test)]
 mod deadline_tests;
@@ -21,9 +22,10 @@ mod deadline_tests;
 mod tests;
 
 pub use field_deadline::{
-    hexpire, hexpireat, hexpiretime, hgetdel, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
+    hexpire, hexpireat, hexpiretime, hpersist, hpexpire, hpexpireat, hpexpiretime, hpttl, httl,
 };
 pub use random_field::hrandfield;
+pub use value_deadline::{hgetdel, hgetex, hsetex};
 
 /// `HSET key field value …`
 pub fn hset(call: &mut Call<'_>) {

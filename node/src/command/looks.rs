@@ -1,10 +1,12 @@
 //! How a command looks at keys, and what it found.
 //!
-//! For: hits and misses as `INFO` counts them, and connections whose reads leave no mark.
+//! For: hits and misses as `INFO` counts them, commands of transactions and scripts, and connections whose reads leave
+//! no mark.
 //! Not here: the looking (`store::keyspace`).
 
 use korum_protocol::command::{CommandId, CommandSpec, Flags};
 
+use crate::admin::command_stats::CommandStats;
 use crate::replication::effect::Effects;
 use crate::store::keyspace::{Keyspace, Place};
 use crate::store::{Classes, Entry};
@@ -15,13 +17,15 @@ pub struct Looks {
     hits: u64,
     misses: u64,
     is_counted: bool,
+    /// Commands that ran as parts of others: how often, and how often in vain.
+    parts: Vec<(CommandId, u64, u64)>,
     /// Reads count as uses of a key.
     pub marks_access: bool,
 }
 
 impl Default for Looks {
     fn default() -> Self {
-        Self { hits: 0, misses: 0, is_counted: false, marks_access: true }
+        Self { hits: 0, misses: 0, is_counted: false, parts: Vec::new(), marks_access: true }
     }
 }
 
@@ -73,6 +77,23 @@ impl Looks {
     fn count(&mut self, is_found: bool) {
         if self.is_counted {
             if is_found { self.hits += 1 } else { self.misses += 1 }
+        }
+    }
+
+    /// A command has run as a part of another.
+    pub fn ran(&mut self, id: CommandId, has_failed: bool) {
+        let failed = u64::from(has_failed);
+        match self.parts.iter_mut().find(|part| part.0 == id) {
+            Some((_, calls, failures)) => (*calls, *failures) = (*calls + 1, *failures + failed),
+            None => self.parts.push((id, 1, failed)),
+        }
+    }
+
+    /// Counts what ran as parts of others.
+    pub fn count_parts(&mut self, stats: &CommandStats) {
+        for (id, calls, failures) in self.parts.drain(..) {
+            stats.called(id, calls);
+            stats.failed(id, failures);
         }
     }
 

@@ -6,9 +6,11 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use proptest::prelude::*;
 
 use super::cluster::{ClusterContext, SlotKeys, cluster};
+use super::latency::{LatencyFigures, latency};
 use super::test_maps::{grown, split};
 use super::topology::TopologyCache;
 use super::{client, connection, korum, server};
+use crate::admin::command_stats::AllTotals;
 use crate::admin::info;
 use crate::admin::slowlog::{Latency, SlowLog};
 use crate::admin::status::NodeState;
@@ -93,10 +95,13 @@ proptest! {
             7 => connection::hello(args, &mut session, me, "pw", reply),
             8 => connection::auth(args, &mut session, "pw", reply),
             9 => connection::ping(args, reply),
-            10 => connection::select(args, &session, reply),
+            10 => connection::select(args, &mut session, me, &crate::store::Databases::default(), reply),
             11 => server::lolwut(args, 1, reply),
             12 => server::slowlog(args, &SlowLog::default(), reply),
-            13 => server::latency(args, &Latency::default(), reply),
+            13 => {
+                let (delays, commands, threshold_ms) = (&Latency::default(), &AllTotals::new, Some(1));
+                latency(args, &LatencyFigures { delays, commands, threshold_ms, now: 1 }, reply);
+            }
             14 => drop(server::wait(args)),
             _ => drop(server::shutdown(args)),
         }

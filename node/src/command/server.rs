@@ -1,4 +1,4 @@
-//! Server commands that say how the node is, or change it: `INFO CONFIG TIME LOLWUT SHUTDOWN WAIT DEBUG SLOWLOG LATENCY`.
+//! Server commands that say how the node is, or change it: `INFO CONFIG TIME LOLWUT SHUTDOWN WAIT SLOWLOG`.
 //!
 //! For: parsing and answering; what has to be done is returned as a value.
 //! Not here: the texts (`admin`), commands that touch data (`DBSIZE`, `FLUSHALL`).
@@ -11,7 +11,7 @@ use korum_protocol::resp::{Args, ReplyWriter};
 use super::connection::REDIS_VERSION;
 use super::subcommand::{self, NOT_AN_INTEGER, SYNTAX, integer, lower, wrong_arity};
 use crate::admin::info::{self, InfoSnapshot};
-use crate::admin::slowlog::{Entry, Latency, SlowLog};
+use crate::admin::slowlog::{Entry, SlowLog};
 use crate::config::live::Live;
 use crate::net::session::PortKind;
 
@@ -221,51 +221,6 @@ fn slow_commands(entries: &[Entry], reply: &mut ReplyWriter<'_>) {
     }
 }
 
-/// `LATENCY LATEST|HISTORY|RESET|HELP`; the others have nothing to show.
-pub fn latency(args: Args<'_>, latency: &Latency, reply: &mut ReplyWriter<'_>) {
-    match (subcommand::name(args).as_str(), args.len()) {
-        ("", _) => wrong_arity("latency", reply),
-        ("latest", 2) => {
-            let all = latency.all();
-            reply.array(all.len());
-            for (kind, delays) in all {
-                let (at, took_ms) = delays.all.back().copied().unwrap_or_default();
-                reply.array(4);
-                reply.bulk(kind.as_bytes());
-                [at, took_ms, delays.longest_ms].into_iter().for_each(|it| reply.integer(it.cast_signed()));
-            }
-        }
-        ("history", 3) => {
-            let wanted = lower(&args[2]);
-            let found = latency.all().into_iter().find(|(kind, _)| *kind == wanted);
-            let delays = found.map(|(_, delays)| delays).unwrap_or_default();
-            reply.array(delays.all.len());
-            for (at, took_ms) in delays.all {
-                reply.array(2);
-                reply.integer(at.cast_signed());
-                reply.integer(took_ms.cast_signed());
-            }
-        }
-        ("reset", _) => {
-            let names: Vec<&[u8]> = args.tail(2).iter().collect();
-            reply.integer(latency.reset(&names) as i64);
-        }
-        ("histogram", _) => reply.map(0),
-        ("doctor", 2) => {
-            reply.verbatim("txt", b"Korum keeps delays and gives no advice on them; see LATENCY LATEST.\n")
-        }
-        ("graph", 3) => {
-            let event = String::from_utf8_lossy(&args[2]);
-            reply.error(&format!("ERR No samples available for event '{event}'"));
-        }
-        ("help", 2) => subcommand::help("LATENCY", LATENCY_HELP, reply),
-        (name @ ("latest" | "history" | "doctor" | "graph" | "help"), _) => {
-            wrong_arity(&format!("latency|{name}"), reply);
-        }
-        _ => subcommand::unknown("LATENCY", args, reply),
-    }
-}
-
 const CONFIG_HELP: &[&str] = &[
     "GET <pattern>",
     "    Return parameters matching the glob-like <pattern> and their values.",
@@ -287,23 +242,6 @@ const SLOWLOG_HELP: &[&str] = &[
     "    Return the length of the slowlog.",
     "RESET",
     "    Reset the slowlog.",
-];
-
-const LATENCY_HELP: &[&str] = &[
-    "DOCTOR",
-    "    Return a human readable latency analysis report.",
-    "GRAPH <event>",
-    "    Return an ASCII latency graph for the <event> class.",
-    "HISTORY <event>",
-    "    Return time-latency samples for the <event> class.",
-    "LATEST",
-    "    Return the latest latency samples for all events.",
-    "RESET [<event> ...]",
-    "    Reset latency data of one or more <event> classes.",
-    "    (default: reset all data for all event classes)",
-    "HISTOGRAM [COMMAND ...]",
-    "    Return a cumulative distribution of latencies in the format of a histogram for the specified command names.",
-    "    If no commands are specified then all histograms are replied.",
 ];
 
 #[cfg(test)]
@@ -414,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn slowlog_and_latency_are_empty() {
+    fn slowlog_is_empty() {
         let slow = |line: &str| answer(line, Resp2, |args, reply| slowlog(args, &SlowLog::default(), reply));
         assert_eq!(slow("slowlog get"), "*0\r\n");
         assert_eq!(slow("slowlog get -2"), "-ERR count should be greater than or equal to -1\r\n");
@@ -422,11 +360,5 @@ mod tests {
         assert_eq!(slow("slowlog len"), ":0\r\n");
         assert_eq!(slow("slowlog"), "-ERR wrong number of arguments for 'slowlog' command\r\n");
         assert!(slow("slowlog help").starts_with("*12\r\n"));
-        let late = |line: &str| answer(line, Resp2, |args, reply| latency(args, &Latency::default(), reply));
-        assert_eq!(late("latency latest"), "*0\r\n");
-        assert_eq!(late("latency reset"), ":0\r\n");
-        assert_eq!(late("latency graph x"), "-ERR No samples available for event 'x'\r\n");
-        assert_eq!(late("latency foo"), "-ERR unknown subcommand 'foo'. Try LATENCY HELP.\r\n");
-        assert!(late("latency help").starts_with("*17\r\n"));
     }
 }

@@ -73,6 +73,17 @@ pub mod testing {
         version: ProtocolVersion,
         run: impl FnOnce(Args<'_>, &mut ReplyWriter<'_>),
     ) -> String {
+        let mut out = BytesMut::new();
+        with_words(words, |args| run(args, &mut ReplyWriter::new(&mut out, version)));
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    /// What `use_it` makes of the arguments in a line of words.
+    pub fn args_of<T>(line: &str, use_it: impl FnOnce(Args<'_>) -> T) -> T {
+        with_words(&line.split(' ').collect::<Vec<_>>(), use_it)
+    }
+
+    fn with_words<T>(words: &[&str], use_it: impl FnOnce(Args<'_>) -> T) -> T {
         let mut buffer = Vec::new();
         let mut ranges = Vec::new();
         for word in words {
@@ -80,8 +91,6 @@ pub mod testing {
             buffer.extend_from_slice(word.as_bytes());
             ranges.push(start..buffer.len());
         }
-        let mut out = BytesMut::new();
-        run(Args::new(&buffer, &ranges), &mut ReplyWriter::new(&mut out, version));
-        String::from_utf8(out.to_vec()).unwrap()
+        use_it(Args::new(&buffer, &ranges))
     }
 }

@@ -51,6 +51,8 @@ struct Hot {
     tracked_keys: AtomicU64,
     latency_ms: AtomicU64,
     slower_than_us: AtomicU64,
+    crosses_slots: AtomicBool,
+    tracks_latency: AtomicBool,
 }
 
 impl Live {
@@ -206,9 +208,19 @@ impl Live {
         is_wanted && (!is_fast || slow_us < 1000)
     }
 
+    /// Whether it is counted how long commands take.
+    pub fn tracks_latency(&self) -> bool {
+        self.hot.tracks_latency.load(Relaxed)
+    }
+
     /// Commands that take as long, in milliseconds, are delays; `None` turns that off.
     pub fn latency_threshold_ms(&self) -> Option<u64> {
         Some(self.hot.latency_ms.load(Relaxed)).filter(|&ms| ms > 0)
+    }
+
+    /// Whether a transaction whose keys are in several slots is run as a unit for each.
+    pub fn cross_slot_transactions(&self) -> bool {
+        self.hot.crosses_slots.load(Relaxed)
     }
 
     /// Commands that take longer, in microseconds, are logged as slow; `None` turns that off.
@@ -226,12 +238,14 @@ impl Hot {
         self.bulk_bytes.store(number("proto-max-bulk-len"), Relaxed);
         self.query_bytes.store(number("client-query-buffer-limit"), Relaxed);
         self.slower_than_us.store(number("slowlog-log-slower-than"), Relaxed);
+        self.tracks_latency.store(texts["latency-tracking"] == "yes", Relaxed);
         let policy = POLICIES.iter().position(|name| *name == texts["maxmemory-policy"]);
         self.policy.store(policy.unwrap_or(POLICIES.len() - 1) as u64, Relaxed);
         let output = texts["client-output-buffer-limit"].split(' ').nth(1).and_then(|hard| hard.parse().ok());
         self.output_bytes.store(output.unwrap_or(0), Relaxed);
         self.tracked_keys.store(number("tracking-table-max-keys"), Relaxed);
         self.latency_ms.store(number("latency-monitor-threshold"), Relaxed);
+        self.crosses_slots.store(texts["cross-slot-transactions"] == "yes", Relaxed);
         let events = Classes::parse(&texts["notify-keyspace-events"]);
         self.notify.store(u64::from(events.bits()), Relaxed);
         let classes = texts["client-output-buffer-limit"].split(' ');

@@ -25,6 +25,8 @@ pub enum Kind {
     Events,
     /// Limits of output buffers by class of client.
     BufferLimits,
+    /// Percentiles, or none.
+    Percentiles,
     /// Any text.
     Text,
     /// Only what it already is; the text says why.
@@ -72,8 +74,9 @@ parameters! {
     "cluster-node-timeout" Kind::Fixed, |c| c.timing.lease.as_millis();
     "cluster-port" Kind::Fixed, |c| c.network.peer_port;
     "cluster-require-full-coverage" Kind::Fixed, |_| "no";
+    "cross-slot-transactions" Kind::YesNo, |c| if c.cluster.cross_slot_transactions { "yes" } else { "no" };
     "daemonize" Kind::Fixed, |_| "no";
-    "databases" Kind::Fixed, |_| 1;
+    "databases" Kind::Fixed, |c| c.limits.databases;
     "dbfilename" Kind::Fixed, |_| "";
     "dir" Kind::Fixed, |c| c.storage.dir.display();
     "hash-max-listpack-entries" Kind::Number(0, i64::MAX), |_| hash::PACKED_FIELDS_MAX;
@@ -85,7 +88,8 @@ parameters! {
     "io-threads" Kind::Fixed, |c| c.limits.threads;
     "io-threads-do-reads" Kind::Fixed, |_| "yes";
     "latency-monitor-threshold" Kind::Number(0, i64::MAX), |_| 0;
-    "latency-tracking" Kind::YesNo, |_| "no";
+    "latency-tracking" Kind::YesNo, |_| "yes";
+    "latency-tracking-info-percentiles" Kind::Percentiles, |_| "50 99 99.9";
     "lazyfree-lazy-eviction" Kind::YesNo, |_| "yes";
     "lazyfree-lazy-expire" Kind::YesNo, |_| "yes";
     "lazyfree-lazy-server-del" Kind::YesNo, |_| "yes";
@@ -170,6 +174,7 @@ impl Kind {
             }
             Kind::Events => events(text),
             Kind::BufferLimits => buffer_limits(text, present),
+            Kind::Percentiles => percentiles(text),
             Kind::Text => Ok(text.to_owned()),
             Kind::Only(why) => {
                 if text.eq_ignore_ascii_case(present) {
@@ -206,6 +211,18 @@ fn events(text: &str) -> Result<String, String> {
     };
     shown.extend(REST.chars().filter(is_set));
     Ok(shown)
+}
+
+/// Numbers from 0 to 100.
+fn percentiles(text: &str) -> Result<String, String> {
+    let numbers: Option<Vec<f64>> = text.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
+    let numbers = numbers.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
+    if numbers.iter().any(|number| !(0.0..=100.0).contains(number)) {
+        return Err(
+            "latency-tracking-info-percentiles parameters should sit between 0.0 and 100.0".to_owned()
+        );
+    }
+    Ok(numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" "))
 }
 
 /// `class hard soft seconds`, several times; classes that are not named keep their limits.

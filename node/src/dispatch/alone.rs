@@ -1,28 +1,25 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
-//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, and `PUBSUB`, which asks all nodes;
-//! changes of scripts and functions.
+//! For: proposals of operators, `SHUTDOWN`, `SWAPDB`, `INFO`, which counts keys everywhere, `PUBSUB`, which asks all
+//! nodes, `DEBUG SLEEP`; changes of scripts and functions.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use korum_protocol::command::{CommandId, CommandSpec, Flags, lookup};
+use korum_protocol::command::{CommandId, CommandSpec, Flags};
 use korum_protocol::map::MapChange;
 use korum_protocol::resp::{Args, ReplyWriter};
-use korum_protocol::rope::Rope;
 
-use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, blocking, everywhere, functions, publish, scripts, transaction, wait};
+use super::{blocking, databases, functions, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
-use crate::command::korum;
 use crate::command::outcome::Outcome;
 use crate::command::server;
-use crate::env::random::random;
+use crate::command::{debug, korum};
 use crate::node::Node;
 use korum_raft::ProposeError;
 
@@ -31,29 +28,33 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 
 /// Must it be run between batches?
 #[must_use]
-pub fn runs_alone(spec: &CommandSpec) -> bool {
-    functions::runs_alone(spec.id)
-        || matches!(
-            spec.id,
-            CommandId::Info
-                | CommandId::Shutdown
-                | CommandId::Wait
-                | CommandId::PubSubChannels
-                | CommandId::PubSubNumsub
-                | CommandId::PubSubNumpat
-                | CommandId::PubSubShardchannels
-                | CommandId::PubSubShardnumsub
-                | CommandId::ScriptLoad
-                | CommandId::ScriptExists
-                | CommandId::ScriptFlush
-                | CommandId::ClusterMeet
-                | CommandId::ClusterForget
-                | CommandId::KorumDrain
-                | CommandId::KorumForget
-                | CommandId::KorumReplication
-                | CommandId::KorumWeight
-                | CommandId::KorumReformQuorum
-        )
+pub fn runs_alone(spec: &CommandSpec, args: &Args<'_>) -> bool {
+    debug::sleep(spec, args).is_some() || is_for_the_cluster(spec.id) || functions::runs_alone(spec.id)
+}
+
+fn is_for_the_cluster(id: CommandId) -> bool {
+    matches!(
+        id,
+        CommandId::Info
+            | CommandId::Shutdown
+            | CommandId::Wait
+            | CommandId::SwapDb
+            | CommandId::PubSubChannels
+            | CommandId::PubSubNumsub
+            | CommandId::PubSubNumpat
+            | CommandId::PubSubShardchannels
+            | CommandId::PubSubShardnumsub
+            | CommandId::ScriptLoad
+            | CommandId::ScriptExists
+            | CommandId::ScriptFlush
+            | CommandId::ClusterMeet
+            | CommandId::ClusterForget
+            | CommandId::KorumDrain
+            | CommandId::KorumForget
+            | CommandId::KorumReplication
+            | CommandId::KorumWeight
+            | CommandId::KorumReformQuorum
+    )
 }
 
 /// Runs the command; its reply is appended to `out`.
@@ -65,6 +66,10 @@ pub async fn run(
     asker: &mut Asker<'_>,
     out: &mut BytesMut,
 ) {
+    if let Some(wait) = debug::sleep(spec, args) {
+        tokio::time::sleep(wait).await;
+        return ReplyWriter::new(out, caller.version).ok();
+    }
     let view = node.view();
     let mut reply = ReplyWriter::new(out, caller.version);
     let outcome = match spec.id {
@@ -79,9 +84,10 @@ pub async fn run(
             }
             return;
         }
-        _ if blocking::may_wait(spec, args) => {
+        _ if blocking::runs_alone(spec, args, caller) => {
             return blocking::run(node, spec, args, caller, asker, out).await;
         }
+        CommandId::SwapDb => return databases::swap(node, args, caller, &mut reply).await,
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
         CommandId::ScriptLoad
         | CommandId::ScriptExists
@@ -137,29 +143,7 @@ async fn propose(node: &Arc<Node>, change: MapChange, reply: &mut ReplyWriter<'_
 }
 
 async fn info(node: &Arc<Node>, args: &Args<'_>, caller: Caller, out: &mut BytesMut) {
-    let keys = count_keys(node, caller).await;
-    let snapshot = snapshot::info(node, caller.port, keys);
+    let databases = databases::sizes(node, caller).await;
+    let snapshot = snapshot::info(node, caller.port, databases);
     server::info(*args, &snapshot, &mut ReplyWriter::new(out, caller.version));
-}
-
-/// What `DBSIZE` says on this port; 0 if that cannot be known now.
-async fn count_keys(node: &Arc<Node>, caller: Caller) -> u64 {
-    let Some(spec) = lookup(b"dbsize") else { return 0 };
-    let request = b"*1\r\n$6\r\nDBSIZE\r\n";
-    let name = 8..14;
-    let mut batch = Batch::new(random());
-    batch.begin(node);
-    batch.open(0..request.len(), caller);
-    everywhere::run(
-        &mut batch,
-        node,
-        &node.view(),
-        spec,
-        &Args::new(request, std::slice::from_ref(&name)),
-        caller,
-    );
-    batch.finish(node, request, node.request_deadline()).await;
-    let mut reply = Rope::new();
-    batch.assemble(&mut reply, |_| None);
-    assemble::integer(reply.copied()).and_then(|keys| u64::try_from(keys).ok()).unwrap_or(0)
 }

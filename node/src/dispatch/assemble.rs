@@ -31,10 +31,10 @@ impl Batch {
         &mut self.out
     }
 
-    /// The error replies of a plain batch, from the minus sign on.
-    pub fn plain_errors(&self) -> impl Iterator<Item = &[u8]> {
+    /// The error replies of a plain batch, from the minus sign on, and whose they are.
+    pub fn plain_errors(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let starts = self.commands.iter().map(|command| self.out.copied_since(command.start));
-        starts.filter(|reply| reply.first() == Some(&b'-'))
+        starts.enumerate().filter(|(_, reply)| reply.first() == Some(&b'-'))
     }
 
     /// Commands that only read, on a node that lost its lease or its role meanwhile: to be run again.
@@ -51,15 +51,15 @@ impl Batch {
 
     /// Appends all replies to `to`; `repeated` gives the replies of `to_repeat`.
     pub fn assemble(&self, to: &mut Rope, repeated: impl FnMut(usize) -> Option<Rope>) {
-        self.assemble_telling(to, repeated, |_| {});
+        self.assemble_telling(to, repeated, |_, _| {});
     }
 
-    /// As [`Self::assemble`], telling each error reply, from the minus sign on.
+    /// As [`Self::assemble`], telling whose reply is an error, and the reply from the minus sign on.
     pub fn assemble_telling(
         &self,
         to: &mut Rope,
         mut repeated: impl FnMut(usize) -> Option<Rope>,
-        mut tell_error: impl FnMut(&[u8]),
+        mut tell_error: impl FnMut(usize, &[u8]),
     ) {
         let mut tasks = self.tasks.as_slice();
         for (at, command) in self.commands.iter().enumerate() {
@@ -72,7 +72,7 @@ impl Batch {
                 None => self.reply_of(at, command, mine, to),
             }
             if let reply @ [b'-', ..] = to.copied_since(from) {
-                tell_error(reply);
+                tell_error(at, reply);
             }
             if command.is_muted {
                 to.truncate(from);
@@ -241,6 +241,7 @@ mod tests {
             is_strong: true,
             reads_copies: false,
             marks_access: true,
+            database: 0,
         }
     }
 

@@ -2,32 +2,33 @@
 //!
 //! For: running what can run here at once, without an await and without an allocation for a command;
 //! remembering what has to run elsewhere or later as tasks.
-//! Not here: waiting (`finish`), putting the answer together (`assemble`), splitting (`split`).
+//! Not here: waiting (`finish`), putting the answer together (`assemble`), splitting (`split`), what other nodes send
+//! (`forwarded`).
 //!
 //! A command's reply stands in `out` from its start to the next command's start. A task's reply is
 //! put in at the task's place, or combined with the others of its command.
 
 use std::ops::Range;
 
-use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions, resolve};
+use korum_protocol::command::{CommandSpec, Flags, key_positions};
 use korum_protocol::id::{Incarnation, Position};
 use korum_protocol::limits::KEY_BYTES_MAX;
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::peer::piece::PIECE_BYTES;
-use korum_protocol::placement::slot::{SLOTS, slot_of};
+use korum_protocol::placement::slot::slot_of;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::RngExt;
 
 use super::blocking::park::{self, Ground, Outcome, Parking};
 use super::caller::Caller;
-use super::parts::{Combine, CommandReply, Failure, Into, Operation, Task, TaskRequest, TaskState};
+use super::means::Means;
+use super::parts::{Combine, CommandReply, Counted, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, functions, split, track};
 use crate::admin::stats::Counter;
-use crate::command::script::answer_peer;
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names, key};
 use crate::env::random::Random;
 use crate::executor::worker_number;
 use crate::node::Node;
@@ -50,20 +51,17 @@ pub struct Batch {
     /// Partitions with a command that could not run yet: later commands on them wait behind it.
     pub(super) blocked: Vec<PartitionId>,
     pub(super) scratch: Rope,
-    /// What the requests are parts of, where long strings of them may be kept.
-    pub(super) source: Source,
     /// Bytes of the replies of tasks so far.
     pub(super) task_bytes: usize,
     /// The command that is run next waits if it finds nothing.
     pub(super) parking: Option<Parking>,
     /// What came of that.
     pub(super) parked: Option<Outcome>,
+    /// What it lends to the commands that it runs.
+    pub(super) means: Means,
     effects: Effects,
-    random: Random,
-    looks: Looks,
     /// A command asked for the weaker promise.
     has_async: bool,
-    now_ms: u64,
     /// Which run of this node may serve, at the last look at the clock.
     pub(super) run: Option<Incarnation>,
     /// Under whose lease the last operation was executed.
@@ -85,15 +83,12 @@ impl Batch {
             waits: Waits::default(),
             blocked: Vec::new(),
             scratch: Rope::new(),
-            source: Source::none(),
             task_bytes: 0,
             parking: None,
             parked: None,
+            means: Means { now_ms: 0, random, looks: Looks::default(), source: Source::none() },
             effects: Effects::default(),
-            random,
-            looks: Looks::default(),
             has_async: false,
-            now_ms: 0,
             run: None,
             executed_by: None,
             is_confirmed: false,
@@ -117,7 +112,7 @@ impl Batch {
 
     /// Reads wall clock and lease anew.
     pub(super) fn look_at_clock(&mut self, node: &Node) {
-        self.now_ms = node.clock().wall_ms();
+        self.means.now_ms = node.clock().wall_ms();
         self.run = node.leased_run().filter(|_| !node.is_leaving());
         self.effects.notices.want(node.live.notify_classes());
     }
@@ -134,7 +129,7 @@ impl Batch {
 
     /// Tells, after [`Self::begin`], what the requests of the batch are parts of.
     pub fn set_source(&mut self, source: Source) {
-        self.source = source;
+        self.means.source = source;
     }
 
     /// Number of tasks so far.
@@ -163,7 +158,7 @@ impl Batch {
 
     /// A number below `bound`.
     pub(super) fn random_below(&mut self, bound: usize) -> usize {
-        self.random.random_range(0..bound)
+        self.means.random.random_range(0..bound)
     }
 
     /// Bytes of replies so far.
@@ -183,6 +178,7 @@ impl Batch {
             combine: Combine::InPlace,
             failure: None,
             is_muted: false,
+            counted: Counted::Nothing,
         });
     }
 
@@ -203,12 +199,13 @@ impl Batch {
 
     /// Tells the node's counters what was looked up.
     pub fn count_looks(&mut self, node: &Node) {
-        let (hits, misses) = self.looks.take();
+        let (hits, misses) = self.means.looks.take();
         if hits | misses > 0 {
             let stats = node.stats.of(worker_number());
             stats.add(Counter::Hits, hits);
             stats.add(Counter::Misses, misses);
         }
+        self.means.looks.count_parts(&node.stats.of(worker_number()).commands);
     }
 
     /// A writer for the reply of the command that was opened last.
@@ -232,6 +229,10 @@ impl Batch {
             }
             let slot = slot_of(&args[1]);
             self.place(node, view, spec, args, caller, [slot]);
+            return true;
+        }
+        if key::is_debug_object(spec, args) {
+            self.place(node, view, spec, args, caller, [slot_of(&args[2])]);
             return true;
         }
         let Ok(keys) = key_positions(spec, args) else {
@@ -265,20 +266,7 @@ impl Batch {
     /// wrong with its arguments.
     fn refuse(&mut self, node: &Node, spec: &'static CommandSpec, args: &Args<'_>, caller: Caller) {
         let start = self.out.mark();
-        execute::run(
-            spec.id,
-            &mut Call {
-                args: *args,
-                keyspace: &mut Keyspace::new(0),
-                now_ms: self.now_ms,
-                random: &mut self.random,
-                effects: &mut Effects::new(false),
-                looks: &mut Looks::default(),
-                source: &self.source,
-                scripts: &node.scripts,
-                reply: ReplyWriter::holding(&mut self.out, caller.version),
-            },
-        );
+        self.run_apart(node, args, caller, |call| execute::run(spec.id, call));
         if self.out.copied_since(start).first() != Some(&b'-') {
             self.out.truncate(start);
             self.reply(caller.version).error("ERR Invalid arguments specified for command");
@@ -335,21 +323,12 @@ impl Batch {
         if !matches!(partition.role, Role::Replica { .. }) {
             return false;
         }
-        self.looks.prepare(spec, caller.marks_access);
-        execute::run(
-            spec.id,
-            &mut Call {
-                args: *args,
-                keyspace: &mut partition.keyspace,
-                now_ms: self.now_ms,
-                random: &mut self.random,
-                effects: &mut Effects::read_only(),
-                looks: &mut self.looks,
-                source: &self.source,
-                scripts: &node.scripts,
-                reply: ReplyWriter::holding(&mut self.out, caller.version),
-            },
-        );
+        self.means.looks.prepare(spec, caller.marks_access);
+        let names = Names::of(&partition.keyspace.databases, caller);
+        let (effects, reply) =
+            (&mut Effects::read_only(), ReplyWriter::holding(&mut self.out, caller.version));
+        let mut call = self.means.call(node, *args, &names, &mut partition.keyspace, effects, reply);
+        execute::run(spec.id, &mut call);
         true
     }
 
@@ -444,40 +423,34 @@ impl Batch {
         self.effects.clear();
         self.effects.set_recording(primary.is_followed());
         self.effects.notices.track(node.clients.tracker.is_wanted());
-        self.looks.prepare(spec, caller.marks_access);
+        self.means.looks.prepare(spec, caller.marks_access);
         let out = match into {
             Into::Out => &mut self.out,
             Into::Scratch => &mut self.scratch,
         };
         let start = out.mark();
-        execute::run_on(
-            spec.id,
-            &mut Call {
-                args: *args,
-                keyspace: &mut partition.keyspace,
-                now_ms: self.now_ms,
-                random: &mut self.random,
-                effects: &mut self.effects,
-                looks: &mut self.looks,
-                source: &self.source,
-                scripts: &node.scripts,
-                reply: ReplyWriter::holding(out, caller.version),
-            },
-            &mut partition.history,
-        );
-        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
-            self.parked =
-                Some(parking.park(id, primary, &partition.keyspace, spec, args, caller, self.now_ms));
+        let reply = ReplyWriter::holding(out, caller.version);
+        let names = Names::of(&partition.keyspace.databases, caller);
+        let mut call =
+            self.means.call(node, *args, &names, &mut partition.keyspace, &mut self.effects, reply);
+        execute::run_on(spec.id, &mut call, &mut partition.history);
+        if let Some(parking) = parking {
+            let (keyspace, now_ms) = (&mut partition.keyspace, self.means.now_ms);
+            if park::is_nothing(out.copied_since(start)) {
+                self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
+            } else {
+                parking.note_served(spec, args, keyspace, &mut self.effects);
+            }
         }
         let has_effects = self.effects.count() > 0;
         let mut waited = Vec::new();
         if is_write && has_effects && !primary.waiting.is_empty() {
             let mut ground = Ground {
                 keyspace: &mut partition.keyspace,
-                now_ms: self.now_ms,
-                random: &mut self.random,
+                now_ms: self.means.now_ms,
+                random: &mut self.means.random,
                 effects: &mut self.effects,
-                looks: &mut self.looks,
+                looks: &mut self.means.looks,
                 scripts: &node.scripts,
             };
             waited = park::run_waiting(primary, &mut ground);
@@ -486,7 +459,7 @@ impl Batch {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
-        publish::announce(node, &mut self.effects);
+        publish::announce(node, &mut self.effects, &partition.keyspace.databases);
         track::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
@@ -510,75 +483,17 @@ impl Batch {
         caller: Caller,
         run: impl FnOnce(&mut Call<'_>),
     ) {
-        let mut effects = Effects::new(false);
-        run(&mut Call {
-            args: *args,
-            keyspace: &mut Keyspace::new(0),
-            now_ms: self.now_ms,
-            random: &mut self.random,
-            effects: &mut effects,
-            looks: &mut self.looks,
-            source: &self.source,
-            scripts: &node.scripts,
-            reply: ReplyWriter::holding(&mut self.out, caller.version),
-        });
-        publish::announce(node, &mut effects);
+        let (mut keyspace, mut effects) = (Keyspace::new(0), Effects::new(false));
+        let reply = ReplyWriter::holding(&mut self.out, caller.version);
+        let databases = node.databases();
+        let names = Names::of(&databases, caller);
+        run(&mut self.means.call(node, *args, &names, &mut keyspace, &mut effects, reply));
+        publish::announce(node, &mut effects, &databases);
     }
 
     fn block(&mut self, id: PartitionId) {
         if !self.blocked.contains(&id) {
             self.blocked.push(id);
         }
-    }
-
-    /// Runs a request that another node forwards: nothing but keys and parts of whole-cluster commands.
-    pub fn run_forwarded(&mut self, node: &Node, view: &View, args: &Args<'_>, caller: Caller) {
-        let spec = match resolve(args) {
-            Ok(spec) => spec,
-            Err(error) => return self.reply(caller.version).error_bytes(&error.reply()),
-        };
-        if spec.id == CommandId::KorumScript {
-            return answer_peer(args, &node.scripts, &mut self.reply(caller.version));
-        }
-        if let Some(id) = internal_partition(view, spec, args) {
-            let Some(id) = id else { return self.reply(caller.version).error("ERR no such partition") };
-            if !self.execute(node, id, spec, args, caller, Into::Out) {
-                self.last().failure = Some(Failure::Again);
-            }
-        } else if spec.flags.contains(Flags::PUBSUB) {
-            self.run_told(node, view, spec, args, caller);
-        } else if !self.run(node, view, spec, args, caller) {
-            self.reply(caller.version).error("ERR only commands with keys are forwarded");
-        }
-    }
-}
-
-/// Commands of Korum's own whose argument 2 is a slot, and whose reply is that of a whole command.
-pub(super) fn is_unit(id: CommandId) -> bool {
-    matches!(
-        id,
-        CommandId::KorumExec
-            | CommandId::KorumExecRo
-            | CommandId::KorumWatch
-            | CommandId::KorumEval
-            | CommandId::KorumEvalRo
-            | CommandId::KorumFCall
-            | CommandId::KorumFCallRo
-            | CommandId::KorumLibraries
-            | CommandId::KorumChangeLibraries
-    )
-}
-
-/// The partition that a command of Korum's own names; `None` for any other command, `Some(None)` if there is none such.
-fn internal_partition(view: &View, spec: &CommandSpec, args: &Args<'_>) -> Option<Option<PartitionId>> {
-    let number = || std::str::from_utf8(args.get(2)?).ok()?.parse::<u16>().ok();
-    match spec.id {
-        CommandId::KorumPart | CommandId::KorumClear => {
-            Some(number().filter(|&id| u32::from(id) < view.map.partitions))
-        }
-        id if is_unit(id) => {
-            Some(number().filter(|&slot| slot < SLOTS).map(|slot| view.partition_of_slot(slot)))
-        }
-        _ => None,
     }
 }

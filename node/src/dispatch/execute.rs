@@ -6,8 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, function, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream,
-    string, transaction,
+    Call, bitmap, blocking, function, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set,
+    stream, string, transaction,
 };
 use crate::replication::history::History;
 
@@ -71,6 +71,8 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::HPExpireTime => hash::hpexpiretime,
         CommandId::HPersist => hash::hpersist,
         CommandId::HGetDel => hash::hgetdel,
+        CommandId::HGetEx => hash::hgetex,
+        CommandId::HSetEx => hash::hsetex,
         CommandId::SetBit => bitmap::setbit,
         CommandId::GetBit => bitmap::getbit,
         CommandId::BitCount => bitmap::bitcount,
@@ -204,15 +206,18 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::Rename => key::rename,
         CommandId::RenameNx => key::renamenx,
         CommandId::Copy => key::copy,
+        CommandId::Move => key::move_,
         CommandId::ObjectEncoding => key::object_encoding,
         CommandId::ObjectFreq => key::object_freq,
         CommandId::ObjectIdletime => key::object_idletime,
         CommandId::ObjectRefcount => key::object_refcount,
         CommandId::MemoryUsage => key::memory_usage,
+        CommandId::Debug => key::debug_object,
         CommandId::Dump => key::dump,
         CommandId::Restore => key::restore,
         CommandId::Sort => key::sort,
         CommandId::SortRo => key::sort_ro,
+        CommandId::KorumReady => blocking::ready,
         CommandId::KorumEval => script::eval,
         CommandId::KorumEvalRo => script::eval_ro,
         CommandId::KorumFCall => function::fcall,

@@ -31,8 +31,9 @@ use korum_protocol::rope::Rope;
 use super::batch::{Batch, KEY_TOO_LONG};
 use super::caller::Caller;
 use super::everywhere::submit;
-use super::finish::repeat_internal;
+
 use super::keyless::Asker;
+use super::repeat::repeat_internal;
 use super::route::Port;
 use super::scripts::{self, NOT_BUSY};
 use crate::command::key::rdb;
@@ -60,6 +61,7 @@ const ITSELF: Caller = Caller {
     is_strong: true,
     reads_copies: false,
     marks_access: false,
+    database: 0,
 };
 
 /// Runs the command that was opened last in `batch`, if it is one of these. False if it is not.
@@ -320,7 +322,7 @@ async fn tell_once(node: &Arc<Node>, others: &[(NodeId, Incarnation)]) -> Vec<(N
     let request: Rope = request[..].into();
     let asked: Vec<_> = others
         .iter()
-        .map(|other| (*other, node.forwards().send(other.0, ITSELF.to_byte(), &request, 1)))
+        .map(|other| (*other, node.forwards().send(other.0, ITSELF.to_bytes(), &request, 1)))
         .collect();
     let mut confirmed = Vec::new();
     for (other, pending) in asked {

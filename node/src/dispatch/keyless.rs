@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use korum_protocol::command::{CommandId, CommandSpec, Flags, introspect};
 use korum_protocol::map::View;
+use korum_protocol::placement::slot::slot_of;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
@@ -16,6 +17,7 @@ use super::{everywhere, functions, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
+use crate::command::latency::{LatencyFigures, latency};
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
 use crate::command::{client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
@@ -23,7 +25,7 @@ use crate::net::clients::{Client, Flag};
 use crate::net::session::{PortKind, Session};
 use crate::node::Node;
 use crate::store::HashPosition;
-use crate::store::reserved::is_reserved;
+use crate::store::database::split;
 
 /// The connection that asks.
 pub struct Asker<'a> {
@@ -87,7 +89,7 @@ fn answer(
         CommandId::Echo => connection::echo(args, reply),
         CommandId::Hello => connection::hello(args, session, me, &password(), reply),
         CommandId::Auth => connection::auth(args, session, &password(), reply),
-        CommandId::Select => connection::select(args, session, reply),
+        CommandId::Select => connection::select(args, session, me, &node.databases(), reply),
         CommandId::Quit => connection::quit(session, reply),
         CommandId::Reset => connection::reset(session, me, &password(), reply),
         CommandId::ReadOnly => connection::read_only(args, session, me, true, reply),
@@ -149,7 +151,15 @@ fn answer_container(
             ConfigOutcome::Done => {}
         },
         "slowlog" => server::slowlog(args, &node.slowlog, reply),
-        "latency" => server::latency(args, &node.latency, reply),
+        "latency" => {
+            let figures = LatencyFigures {
+                delays: &node.latency,
+                commands: &|| node.stats.commands(),
+                threshold_ms: node.live.latency_threshold_ms(),
+                now: node.clock().wall_ms() / 1000,
+            };
+            latency(args, &figures, reply);
+        }
         "pubsub" => pubsub::pubsub(spec, args, &node.clients.hub, reply),
         "memory" => memory::memory(spec.id, || snapshot::memory(node), reply),
         "cluster" => replied(ask_cluster(node, view, args, reply), reply),
@@ -201,11 +211,14 @@ impl KeysOfSlot<'_> {
         let partition = self.node.store().lock(id);
         let mut from = Some(HashPosition::START);
         while let Some(position) = from {
-            let scanned = partition.keyspace.scan(position, 1024);
+            let keyspace = &partition.keyspace;
+            // Cluster-aware clients know the first database.
+            let first = keyspace.databases.room(0);
+            let scanned = keyspace.scan(position, 1024);
             for entry in scanned.entries {
-                let is_of_slot = korum_protocol::placement::slot::slot_of(entry.key()) == slot;
-                if is_of_slot && !entry.is_expired(now_ms) && !is_reserved(entry.key()) && !visit(entry.key())
-                {
+                let (room, key) = split(entry.key());
+                let is_of_slot = room == first && slot_of(key) == slot;
+                if is_of_slot && !entry.is_expired(now_ms) && !visit(key) {
                     return;
                 }
             }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use korum_protocol::command::CommandSpec;
+use korum_protocol::command::{CommandId, CommandSpec};
 use korum_protocol::id::Position;
 use korum_protocol::map::PartitionId;
 use korum_protocol::rope::{Mark, Rope};
@@ -23,6 +23,32 @@ pub(super) struct CommandReply {
     pub failure: Option<Failure>,
     /// Its reply is thrown away.
     pub is_muted: bool,
+    /// What it counts for.
+    pub counted: Counted,
+}
+
+impl CommandReply {
+    /// A failure that may hide a write outweighs one that does not.
+    pub fn fail(&mut self, failure: Failure) {
+        if self.failure != Some(Failure::Unknown) {
+            self.failure = Some(failure);
+        }
+    }
+}
+
+/// What a command counts for in the statistics of commands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Counted {
+    /// Not at all: it is unknown, or only queued, or somebody else counts it.
+    Nothing,
+    /// A call.
+    Call {
+        id: CommandId,
+        /// How long it took, if it was measured.
+        nanos: Option<u64>,
+    },
+    /// A call that was refused before it was run.
+    Refusal(CommandId),
 }
 
 /// How a command's reply is made.

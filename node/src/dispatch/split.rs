@@ -69,7 +69,7 @@ pub(super) fn split(
             }
         } else {
             let request = match part.get(width) {
-                Some(value) if is_mset && batch.source.position(value).is_some() => {
+                Some(value) if is_mset && batch.means.source.position(value).is_some() => {
                     let start = batch.last().request.start;
                     let in_input = |range: &Range<usize>| start + range.start..start + range.end;
                     TaskRequest::Words(ranges[..=width].iter().map(in_input).collect())

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
+use korum_protocol::command::resolve::find;
 use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, resolve};
 use korum_protocol::map::View;
 use korum_protocol::resp::Args;
@@ -149,6 +150,7 @@ impl Connection {
 
     /// Runs what is in the input buffer, as far as it goes at once. Gives the bytes used.
     fn take_batch(&mut self) -> (usize, After) {
+        let began = self.node.clock().now();
         self.batch.begin(&self.node);
         self.place.client.set_buffers(self.input.len(), 0);
         let view = self.node.view();
@@ -207,8 +209,8 @@ impl Connection {
                 }
                 Ok(spec) if self.batch.ends_before(spec) => break,
                 Ok(spec)
-                    if alone::runs_alone(spec)
-                        || blocking::may_wait(spec, &args)
+                    if alone::runs_alone(spec, &args)
+                        || blocking::runs_alone(spec, &args, caller)
                         || apart::runs_alone(spec, &self.session.transaction) =>
                 {
                     after = After::Alone(spec, consumed);
@@ -228,6 +230,9 @@ impl Connection {
                     let text = transaction::refuse(&args, text, &mut asker);
                     self.batch.reply(caller.version).error_bytes(&text);
                     self.node.stats.of(worker_number()).add(Counter::Rejected, 1);
+                    if let Ok(spec) = find(&args) {
+                        self.batch.refused(spec.id);
+                    }
                 }
             }
             self.end_command();
@@ -237,8 +242,12 @@ impl Connection {
                 break;
             }
         }
-        if let Some(command) = last {
-            self.place.client.touch(self.node.clock().now(), command);
+        if !self.batch.is_empty() {
+            let now = self.node.clock().now();
+            if let Some(command) = last {
+                self.place.client.touch(now, command);
+            }
+            self.count_calls(now.since(began));
         }
         (self.parser, self.input) = (parser, input);
         (start, after)
@@ -261,7 +270,15 @@ impl Connection {
         let mut asker = Asker { session: &mut self.session, client: &self.place.client };
         keyless::run(&mut self.batch, &self.node, view, spec, args, caller, &mut asker);
         let client = &self.place.client;
-        measure.end(&self.node, args, || Some(spec), || (client.address.to_string(), client.name()));
+        let whose = || (client.address.to_string(), client.name());
+        let took = measure.end(&self.node, args, || Some(spec), whose);
+        self.batch.called(spec.id, took);
+    }
+
+    /// Counts what the batch has run, which took so long.
+    pub(super) fn count_calls(&self, busy: Duration) {
+        let stats = &self.node.stats.of(worker_number()).commands;
+        self.batch.count_calls(stats, busy, self.node.live.tracks_latency());
     }
 
     /// Shows a command to those who watch what comes in.
@@ -298,7 +315,10 @@ impl Connection {
         self.session.written.extend(self.batch.written_async());
         let batch_len = self.batch.len().max(1);
         if self.batch.is_plain() {
-            self.batch.plain_errors().for_each(|reply| stats.add_error_reply(reply));
+            for (command, reply) in self.batch.plain_errors() {
+                stats.add_error_reply(reply);
+                self.batch.count_error(command, &stats.commands);
+            }
             std::mem::swap(&mut self.output, self.batch.plain_mut());
             self.pace(batch_len);
             return;
@@ -307,7 +327,10 @@ impl Connection {
         self.batch.assemble_telling(
             &mut self.output,
             |command| repeated.remove(&command),
-            |reply| stats.add_error_reply(reply),
+            |command, reply| {
+                stats.add_error_reply(reply);
+                self.batch.count_error(command, &stats.commands);
+            },
         );
         self.pace(batch_len);
     }
@@ -331,7 +354,8 @@ impl Connection {
         let stats = self.node.stats.of(worker_number());
         stats.add(Counter::Commands, 1);
         let client = &self.place.client;
-        client.touch(self.node.clock().now(), spec.full_name);
+        let began = self.node.clock().now();
+        client.touch(began, spec.full_name);
         if self.session.tracking.is_some() {
             track::before(&self.node, spec, &args, caller, &mut self.session, client);
         }
@@ -341,8 +365,14 @@ impl Connection {
             () = alone::run(&self.node, spec, &args, caller, &mut asker, self.output.copied_mut()) => false,
             () = until_gone(&self.stream, client) => true,
         };
+        stats.commands.called(spec.id, 1);
+        let waits = spec.id == CommandId::Wait || blocking::may_wait(spec, &args);
+        if !waits && self.node.live.tracks_latency() {
+            stats.commands.took(spec.id, 1, self.node.clock().now().since(began).as_nanos() as u64);
+        }
         if let reply @ [b'-', ..] = self.output.copied_since(start) {
             stats.add_error_reply(reply);
+            stats.commands.failed(spec.id, 1);
         }
         if self.session.end_command() {
             self.output.truncate(start);

@@ -39,6 +39,7 @@ impl Connection {
         let parser = std::mem::take(&mut self.parser);
         let args = parser.args(&request);
         if let Some(mut slices) = Slices::of(spec, &args, caller, &self.node.view()) {
+            self.node.stats.of(worker_number()).commands.called(spec.id, 1);
             let mut reply = Rope::new();
             while let Some(slice) = slices.next(&args).await {
                 self.run_slice(spec, slice).await;
@@ -79,12 +80,14 @@ impl Connection {
         is_whole: bool,
     ) {
         let view = self.node.view();
+        let began = self.node.clock().now();
         self.batch.begin(&self.node);
         self.batch.set_source(source);
         let caller = self.session.caller(self.node.config().cluster.consistency);
         self.run_command(&view, spec, 0..request.len(), args, caller);
         if is_whole {
             self.end_command();
+            self.count_calls(self.node.clock().now().since(began));
         }
         self.answer_batch(request).await;
         self.batch.set_source(Source::none());

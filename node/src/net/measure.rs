@@ -4,6 +4,8 @@
 //! somebody wants to know of less than a millisecond.
 //! Not here: what is kept of it (`admin::slowlog`).
 
+use std::time::Duration;
+
 use korum_protocol::command::{CommandId, CommandSpec, Flags};
 use korum_protocol::resp::Args;
 
@@ -23,7 +25,7 @@ impl Measure {
         Self { began: node.live.measures(is_fast).then(|| node.clock().now()) }
     }
 
-    /// It has ended: which it was, and whose, is asked only if it was slow.
+    /// It has ended: which it was, and whose, is asked only if it was slow. How long it took, if it was measured.
     #[inline]
     pub fn end(
         self,
@@ -31,9 +33,9 @@ impl Measure {
         args: &Args<'_>,
         spec: impl FnOnce() -> Option<&'static CommandSpec>,
         whose: impl FnOnce() -> (String, String),
-    ) {
-        let Some(began) = self.began else { return };
-        let took_us = node.clock().now().since(began).as_micros() as u64;
+    ) -> Option<Duration> {
+        let took = node.clock().now().since(self.began?);
+        let took_us = took.as_micros() as u64;
         let is_slow = node.live.slowlog_slower_than_us().is_some_and(|limit| took_us >= limit);
         let is_delay = node.live.latency_threshold_ms().is_some_and(|limit| took_us / 1000 >= limit);
         if (is_slow || is_delay)
@@ -41,6 +43,7 @@ impl Measure {
         {
             log(node, args, spec, took_us, (is_slow, is_delay), whose);
         }
+        Some(took)
     }
 }
 

@@ -2,10 +2,14 @@
 //!
 //! For: what is small, has to be replicated, to move and to survive as keys do, and belongs to no database.
 //! Not here: what they hold.
-//! They begin with two bytes 0xFF. `FLUSHALL` leaves them; `KEYS`, `SCAN`, `RANDOMKEY`, `DBSIZE` and events pass over
-//! them.
+//! They are in the last room, which no database has. `FLUSHALL` leaves them, and those who keep what they read are not
+//! told of them.
 
 use super::Keyspace;
+use super::database::MARK;
+
+/// Their room.
+pub const ROOM: u8 = 255;
 
 /// The libraries of functions.
 pub const FUNCTIONS: &[u8] = b"\xff\xfffunctions";
@@ -16,13 +20,13 @@ pub const FUNCTIONS_SLOT: u16 = 12_000;
 #[must_use]
 #[inline]
 pub fn is_reserved(key: &[u8]) -> bool {
-    key.starts_with(b"\xff\xff")
+    key.starts_with(&[MARK, ROOM])
 }
 
 impl Keyspace {
     /// Number of keys that clients see, those that are expired and not yet removed included.
     #[must_use]
     pub fn visible_len(&self) -> usize {
-        self.len() - usize::from(self.contains(FUNCTIONS))
+        self.len() - self.count(ROOM).keys
     }
 }

@@ -74,4 +74,8 @@ commands! {
         "Removes the expiry of fields";
     HGetDel "hgetdel" -5 [WRITE FAST] [CHANGE] "8.0.0" "O(N) with N fields"
         "Returns the values of fields and deletes the fields";
+    HGetEx "hgetex" -5 [WRITE FAST] [CHANGE] "8.0.0" "O(N) with N fields"
+        "Returns the values of fields and sets when the fields expire";
+    HSetEx "hsetex" -6 [WRITE DENYOOM FAST] [UPDATE] "8.0.0" "O(N) with N fields"
+        "Sets fields of a hash and when they expire";
 }

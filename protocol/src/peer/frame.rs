@@ -13,7 +13,7 @@
 pub const HEADER_BYTES: usize = 10;
 
 /// Version of frames and of the messages in them. Nodes speak to their own version only.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 
 /// What stands before a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -225,6 +225,13 @@ pub enum ControlRequest {
         /// What its nodes call it.
         formation: ClusterId,
     },
+    /// To a voter, from one that found the process of Raft's leader gone: is it gone for you too?
+    Canvass {
+        /// The leader.
+        leader: NodeId,
+        /// Which run of it.
+        incarnation: Incarnation,
+    },
 }
 
 /// Most addresses in a [`ControlRequest::Meet`]: enough that some of them answer.
@@ -264,6 +271,19 @@ pub enum ControlReply {
         /// It may serve: there is a quorum.
         is_leased: bool,
     },
+    /// To [`ControlRequest::Canvass`].
+    Ballot(Ballot),
+}
+
+/// What a voter says before an election.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ballot {
+    /// The leader's process is gone, as this voter saw itself.
+    pub is_gone: bool,
+    /// It does not believe in that leader any more, and would vote for another.
+    pub is_free: bool,
+    /// Term and index of the last entry in its log.
+    pub last: Option<(u64, u64)>,
 }
 
 /// Why a node does not give up its cluster to join another.

@@ -60,6 +60,12 @@ impl<'a> ReplyWriter<'a> {
         self.out.len() - mark.bytes + held
     }
 
+    /// What was written after a mark is an error.
+    #[must_use]
+    pub fn is_error_since(&self, mark: Mark) -> bool {
+        self.out.get(mark.bytes) == Some(&b'-')
+    }
+
     /// Takes back what was written after a mark.
     pub fn take_back(&mut self, mark: Mark) {
         self.out.truncate(mark.bytes);

@@ -12,7 +12,7 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
-        "{:<15} {:>4}  {:>25}  {:>9} {:>9}  {:>8} {:>7} {:>7} {:>5} {:>10} {:>8}",
+        "{:<15} {:>4}  {:>25}  {:>9} {:>9}  {:>8} {:>7} {:>7} {:>6} {:>5} {:>10} {:>8}",
         "fault",
         "runs",
         "write gap ms med/p95/max",
@@ -21,6 +21,7 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
         "acked",
         "refused",
         "unknown",
+        "queued",
         "lost",
         "violations",
         "severed"
@@ -34,7 +35,7 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
         let severed = runs.iter().filter_map(|run| run.severed).max().map_or("-".to_owned(), ms);
         let _ = writeln!(
             text,
-            "{:<15} {:>4}  {:>25}  {:>9} {:>9}  {:>8} {:>7} {:>7} {:>5} {:>10} {:>8}",
+            "{:<15} {:>4}  {:>25}  {:>9} {:>9}  {:>8} {:>7} {:>7} {:>6} {:>5} {:>10} {:>8}",
             fault.about().0,
             runs.len(),
             gap,
@@ -43,6 +44,7 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
             sum(|run| run.acknowledged),
             sum(|run| run.failed),
             sum(|run| run.unknown),
+            sum(|run| run.items),
             sum(|run| run.lost.len()),
             sum(|run| run.violations.len()),
             severed,
@@ -50,7 +52,7 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
     }
     text.push_str(
         "write gap: the longest time that a writer at a healthy node waited; healing: the same after the fault's end, \
-         the longest; whole: until every copy was in place, the longest; severed: the last acknowledgement of a node \
+         the longest; whole: until every copy was in place, the longest; queued: items that went through queues; severed: the last acknowledgement of a node \
          after it was cut off. Milliseconds.\n",
     );
     text

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::check::requests;
 use crate::harness::cluster::Cluster;
 use crate::harness::recorder::Keys;
 use crate::harness::resp::Reply;
@@ -71,16 +72,18 @@ pub(super) fn differing_copies(cluster: &Cluster, keys: &Keys) -> Result<Vec<Str
     let wanted = replication.min(running.len());
     // Lifetimes end while this looks, and copies do not end them by themselves.
     let mut client = cluster.client(running[0]);
-    for key in keys.iter() {
+    for (key, _) in keys.readings() {
         client.call(&format!("PERSIST {key}")).map_err(|error| error.to_string())?;
     }
     let mut troubles = Vec::new();
-    for key in keys.iter() {
+    for (key, reading) in keys.readings() {
+        let lines = requests(&key, &reading);
+        let words: Vec<&[u8]> = lines[0].iter().map(Vec::as_slice).collect();
         let mut found = Vec::new();
         for &index in &running {
             let mut port = cluster.cluster_port(index);
             port.call("READONLY").map_err(|error| error.to_string())?;
-            match port.call(&format!("GET {key}")).map_err(|error| error.to_string())? {
+            match port.call_bytes(&words).map_err(|error| error.to_string())? {
                 Reply::Error(text) if text.starts_with("MOVED ") => {}
                 reply => found.push((index, reply)),
             }

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use super::fault::{Event, Fault};
 use super::rest;
 use super::severed::Probes;
-use crate::check::{self, Operation, Rules, Verdict};
+use crate::check::{self, Command, Kind, Operation, Rules, Verdict};
 use crate::harness::cluster::Cluster;
 use crate::harness::recorder::{Door, Keys, Record, Recorded, Recorder};
 use crate::harness::writers::{History, Load, Writers};
@@ -25,6 +25,10 @@ const INSIDER: Duration = Duration::from_millis(150);
 /// Hot keys of each node, of each kind.
 const TEXTS: usize = 2;
 const COUNTERS: usize = 1;
+/// Beside them: a queue, into which some push what others pop or wait for, and two counters that transactions change.
+const OTHERS: [Kind; 2] = [Kind::Queue, Kind::Pair];
+/// Clients at each node that only wait for items of queues, wherever these are.
+const WAITERS: usize = 2;
 /// After the rest, still under load.
 const AFTER: Duration = Duration::from_millis(300);
 /// How long a node that is cut off may still acknowledge: its lease (700 ms), the time for which a leader trusts its last
@@ -50,6 +54,8 @@ pub struct Outcome {
     pub unknown: usize,
     /// Operations that were refused.
     pub failed: usize,
+    /// Items that were pushed into queues, acknowledged, and accounted for.
+    pub items: usize,
     /// The last acknowledgement of a node that was cut off, after that began.
     pub severed: Option<Duration>,
     /// Acknowledged writes that cannot be read.
@@ -96,7 +102,13 @@ pub fn run(fault: Fault, seed: u64, nodes: usize, flags: &[&str]) -> Outcome {
     let mut clients = with_all(doors(&cluster, &runtime));
     for &node in &victims.nodes {
         let insider = || Door::impatient(node, cluster.nodes[node].client, INSIDER);
-        clients.extend([(insider(), hot[node].clone()), (insider(), hot[node].clone())]);
+        // What they give up is unknown; of pops there would be so many that a lost item would not show.
+        let keys = Keys { others: Vec::new(), ..hot[node].clone() };
+        clients.extend([(insider(), keys.clone()), (insider(), keys)]);
+    }
+    for &node in &cluster.running() {
+        let waiter = || (Door::client(node, cluster.nodes[node].client), all.to_wait_for());
+        clients.extend((0..WAITERS).map(|_| waiter()));
     }
     let recorder = Recorder::start(clients, seed);
     let probes = Probes::start(&cluster, fault.severs(&victims));
@@ -145,11 +157,15 @@ fn doors(cluster: &Cluster, runtime: &Arc<Runtime>) -> Vec<Door> {
 
 /// Keys of which the node is primary now, so that every node has some.
 fn keys_of(cluster: &Cluster, node: usize) -> Keys {
-    let own = |kind: &'static str, count: usize| {
-        let names = (0..10_000).map(move |number| format!("hot:{kind}:{number}"));
+    // Whoever needs a second key finds it in the same slot, by the tag.
+    let own = |kind: &str, count: usize| -> Vec<String> {
+        let names = (0..10_000).map(|number| format!("{{hot:{kind}:{number}}}"));
         names.filter(|key| cluster.primary_of(key) == node).take(count).collect()
     };
-    Keys { texts: own("text", TEXTS), counters: own("count", COUNTERS) }
+    let others =
+        OTHERS.iter().flat_map(|kind| own(&format!("{kind:?}"), 1).into_iter().map(|key| (*kind, key)));
+    let others = others.collect();
+    Keys { texts: own("text", TEXTS), counters: own("count", COUNTERS), others, waits_for: Vec::new() }
 }
 
 /// [`GAP_MAX`], or what whoever looks for the cause of shorter ones has asked for: the files of such runs are kept.
@@ -201,6 +217,12 @@ fn judge_record(outcome: &mut Outcome, record: Record, event: &Event, begin: Ins
         outcome.violations.push(format!("a node that was cut off acknowledged {late:?} later"));
     }
     for (key, history) in histories {
+        if history.iter().any(|operation| matches!(operation.command, Command::List(_))) {
+            match check::account(&history) {
+                Ok(items) => outcome.items += items.pushed,
+                Err(what) => outcome.lost.push(format!("queue {key}: {what}")),
+            }
+        }
         match check::check(&history, &Rules::default()) {
             Verdict::Linearizable { .. } => {}
             Verdict::Violation(violation) => outcome.violations.push(format!("{key}: {violation}")),

@@ -1,23 +1,31 @@
 //! Is what clients saw of one key explained by one order of their operations?
 //!
-//! For: a linearizability check of one key's history; strings, counters and expiry. Pure: values in, a verdict out.
-//! Not here: sockets, clocks, threads, chance; who recorded the history (`harness::chaos`, the simulation).
-//! Next: `model` is what one key does, `search` looks for an order, `prepare` makes its work small.
+//! For: a linearizability check of one key's history, whatever it holds. Pure: values in, a verdict out.
+//! Not here: sockets, clocks, threads; who recorded the history (`harness::recorder`, the simulation).
+//! Next: `model` is what one key does, `search` looks for an order, `prepare` makes its work small; `items` asks of
+//! queues whether anything was lost or came twice. For those who record: `kind` chooses commands, `wire` says them.
 //!
 //! A history is linearizable if every acknowledged operation can be given one moment between its call and its reply,
 //! so that executing them in that order on one key gives the replies that were seen. An operation of unknown outcome
 //! may be given a moment at any time after its call, or none. One that failed has none.
 
+mod items;
+mod kind;
 mod model;
 mod prepare;
 mod search;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 use std::fmt;
 use std::time::Duration;
 
-pub use model::{Bytes, Command, Condition, Reply, State};
+pub use items::{Items, account};
+pub use kind::{Fresh, Kind};
+pub use model::{Bytes, Command, Condition, Reply, State, Value};
+pub use model::{hash, list, pair, set, sorted_set, stream};
+pub use wire::{Answer, Request, read, requests};
 
 /// One operation on the key, as its client saw it. All times count from one moment, on one clock.
 #[derive(Clone, PartialEq, Eq, Debug)]

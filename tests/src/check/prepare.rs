@@ -16,7 +16,7 @@ use super::{Operation, Outcome};
 
 /// A history in the form that the search walks over.
 pub(super) struct Prepared {
-    /// Acknowledged operations by their call.
+    /// Acknowledged operations by their call; without those that were refused, which say nothing.
     pub(super) done: Vec<Done>,
     /// The earliest reply of `done[index..]`, with one more entry at the end.
     pub(super) first_reply: Vec<Duration>,
@@ -26,6 +26,8 @@ pub(super) struct Prepared {
     pub(super) expires: bool,
     /// Is the outcome of any `SET XX` unknown? It puts another value in the place of one that must be there.
     pub(super) replaces: bool,
+    /// Is it only a guess which operation of unknown outcome may have been seen?
+    pub(super) guesses: bool,
     /// The operations of `done` as they were given, for people.
     pub(super) original: Vec<Operation>,
 }
@@ -49,7 +51,10 @@ pub(super) struct Class {
 pub(super) fn prepare(history: &[Operation], margin: Duration) -> Prepared {
     let mut original: Vec<Operation> = history
         .iter()
-        .filter(|operation| matches!(operation.outcome, Outcome::Acknowledged { .. }))
+        .filter(|operation| match &operation.outcome {
+            Outcome::Acknowledged { reply, .. } => !operation.command.is_refused(reply),
+            Outcome::Failed | Outcome::Unknown => false,
+        })
         .cloned()
         .collect();
     original.sort_by_key(|operation| operation.call);
@@ -75,7 +80,8 @@ pub(super) fn prepare(history: &[Operation], margin: Duration) -> Prepared {
     let replaces = unknown
         .iter()
         .any(|class| matches!(class.command, Command::Set { condition: Condition::Existing, .. }));
-    Prepared { done, first_reply, unknown, expires, replaces, original }
+    let guesses = done.iter().any(|operation| operation.command.guesses());
+    Prepared { done, first_reply, unknown, expires, replaces, guesses, original }
 }
 
 fn classes(history: &[Operation], seen: &Seen, margin: Duration) -> Vec<Class> {
@@ -85,7 +91,7 @@ fn classes(history: &[Operation], seen: &Seen, margin: Duration) -> Vec<Class> {
             open.push(((operation.call + after).saturating_sub(margin), Command::Del));
         }
         if !operation.command.is_read() {
-            open.push((operation.call, without_reply(seen.dull(&operation.command))));
+            open.push((operation.call, seen.dull(&operation.command).without_reply()));
         }
     }
     open.sort_by_key(|&(call, _)| call);
@@ -101,7 +107,7 @@ fn classes(history: &[Operation], seen: &Seen, margin: Duration) -> Vec<Class> {
     classes
 }
 
-/// The values of replies.
+/// The values of replies, and those that were expected because a reply had shown them.
 struct Seen<'a> {
     values: HashSet<&'a Bytes>,
     /// A value may be seen as a part of another.
@@ -110,9 +116,16 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     fn of(history: &'a [Operation]) -> Self {
-        let values = history.iter().filter_map(|operation| match &operation.outcome {
-            Outcome::Acknowledged { reply: Reply::Value(value), .. } => Some(value),
-            _ => None,
+        let values = history.iter().flat_map(|operation| {
+            let found = match &operation.outcome {
+                Outcome::Acknowledged { reply: Reply::Value(value), .. } => Some(value),
+                _ => None,
+            };
+            let expected = match &operation.command {
+                Command::Swap { expected, .. } => expected.as_ref(),
+                _ => None,
+            };
+            found.into_iter().chain(expected)
         });
         let has_parts = history.iter().any(|operation| matches!(operation.command, Command::Append(_)));
         Self { values: values.collect(), has_parts }
@@ -134,16 +147,5 @@ impl<'a> Seen<'a> {
             *value = vec![UNSEEN; value.len()].into();
         }
         command
-    }
-}
-
-/// A command whose reply nobody knows.
-fn without_reply(command: Command) -> Command {
-    match command {
-        Command::Set { value, condition, get: _, expire } => {
-            Command::Set { value, condition, get: false, expire }
-        }
-        Command::GetDel => Command::Del,
-        other => other,
     }
 }

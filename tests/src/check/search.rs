@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use super::model::{Bytes, Command, Reply, State};
+use super::model::{Command, Reply, State, Value};
 use super::prepare::Prepared;
 use super::{Rules, Verdict, Violation};
 
@@ -45,6 +45,16 @@ struct Partial {
 
 /// Finds an order, or that there is none, or gives up.
 pub(super) fn search(history: &Prepared, rules: &Rules) -> Verdict {
+    match walk(history, rules, !history.replaces) {
+        Verdict::Violation(_) if history.guesses && !history.unknown.is_empty() => {
+            walk(history, rules, false)
+        }
+        verdict => verdict,
+    }
+}
+
+/// `selects`: an unknown operation is tried only if one of the next may have seen it.
+fn walk(history: &Prepared, rules: &Rules, selects: bool) -> Verdict {
     let start = Partial {
         state: State::default(),
         now: Duration::ZERO,
@@ -64,7 +74,7 @@ pub(super) fn search(history: &Prepared, rules: &Rules) -> Verdict {
         if (stack.is_empty() || stalled % PATIENCE == 0)
             && let Some(partial) = pop_last(&mut later)
         {
-            stack.extend(Step { history, rules, from: &partial, end: partial.end(history) }.unknown());
+            stack.extend(Step { history, rules, from: &partial, end: partial.end(history) }.unknown(selects));
             continue;
         }
         let Some(partial) = stack.pop() else { break };
@@ -105,7 +115,7 @@ fn pop_last(later: &mut BTreeMap<usize, Vec<Partial>>) -> Option<Partial> {
 
 /// What was tried: the same value, and the same acknowledged operations placed.
 #[derive(Default)]
-struct Tried(HashMap<(Option<Bytes>, usize, Vec<usize>), Vec<Partial>>);
+struct Tried(HashMap<(Option<Value>, usize, Vec<usize>), Vec<Partial>>);
 
 impl Tried {
     /// False when something was tried that leaves at least as much open.
@@ -222,16 +232,16 @@ impl Step<'_> {
         found
     }
 
-    /// Every order with one more operation of unknown outcome that changes something, to what an acknowledged one
-    /// that could come next may have seen.
-    fn unknown(&self) -> Vec<Partial> {
+    /// Every order with one more operation of unknown outcome that changes something; with `selects`, to what an
+    /// acknowledged one that could come next may have seen.
+    fn unknown(&self, selects: bool) -> Vec<Partial> {
         let mut found = Vec::new();
         let next: Vec<_> =
             self.from.candidates(self.history, self.end).map(|index| &self.history.done[index]).collect();
         let is_seen = |state: &State| {
             next.iter().any(|operation| {
                 !is_blind(&operation.command, &operation.reply)
-                    && operation.command.may_see(state, &operation.reply)
+                    && operation.command.may_see(&self.from.state, state, &operation.reply)
             })
         };
         for (number, class) in self.history.unknown.iter().enumerate() {
@@ -243,7 +253,7 @@ impl Step<'_> {
                 continue;
             }
             for mut next in self.execute(call, &class.command, None) {
-                if next.state != self.from.state && (self.history.replaces || is_seen(&next.state)) {
+                if next.state != self.from.state && (!selects || is_seen(&next.state)) {
                     next.place_unknown(number);
                     found.push(next);
                 }

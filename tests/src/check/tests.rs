@@ -1,12 +1,14 @@
 //! The checker against histories whose verdict is known.
 
 mod generated;
+mod kinds;
 mod known;
 mod oracle;
 
 use std::time::Duration;
 
 use super::{Bytes, Command, Condition, Operation, Outcome, Reply, Rules, Verdict, check};
+use super::{hash, list, pair, set, stream};
 
 pub(super) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)

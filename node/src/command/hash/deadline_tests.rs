@@ -32,6 +32,64 @@ fn deadlines_of_fields_are_set_read_and_taken_away() {
 }
 
 #[test]
+fn values_are_read_and_get_other_deadlines() {
+    Bench::new().expect(&[
+        ("HSET h a 1 b 2", ":2|"),
+        ("HGETEX h FIELDS 2 a none", "*2|$1|1|$-1|"),
+        ("HGETEX h EX 10 FIELDS 2 a none", "*2|$1|1|$-1|"),
+        ("HTTL h FIELDS 2 a b", "*2|:10|:-1|"),
+        ("HGETEX h PXAT 1700000005000 FIELDS 1 a", "*1|$1|1|"),
+        ("HPTTL h FIELDS 1 a", "*1|:5000|"),
+        ("HGETEX h PERSIST FIELDS 2 a b", "*2|$1|1|$1|2|"),
+        ("HTTL h FIELDS 1 a", "*1|:-1|"),
+        ("HGETEX h EXAT 1 FIELDS 2 a b", "*2|$1|1|$1|2|"),
+        ("EXISTS h", ":0|"),
+        ("HGETEX h EX 10 FIELDS 2 a b", "*2|$-1|$-1|"),
+        ("HGETEX h EX -1 FIELDS 1 a", "-ERR invalid expire time, must be >= 0|"),
+        ("HGETEX h EX 99999999999999 FIELDS 1 a", "-ERR invalid expire time in 'hgetex' command|"),
+        (
+            "HGETEX h KEEPTTL FIELDS 1",
+            "-ERR Mandatory argument FIELDS is missing or not at the right position|",
+        ),
+        ("HGETEX h FIELDS 0 a", "-ERR Number of fields must be a positive integer|"),
+        ("HGETEX h FIELDS 2 a", "-ERR The `numfields` parameter must match the number of arguments|"),
+        ("SET s 1", "+OK|"),
+        ("HGETEX s x 1 FIELDS 1", "-WRONGTYPE Operation against a key holding the wrong kind of value|"),
+    ]);
+}
+
+#[test]
+fn fields_are_set_with_their_deadlines() {
+    Bench::new().expect(&[
+        ("HSETEX h FXX FIELDS 1 a 1", ":0|"),
+        ("EXISTS h", ":0|"),
+        ("HSETEX h FNX EX 10 FIELDS 2 a 1 b 2", ":1|"),
+        ("HSETEX h FNX FIELDS 2 b 3 c 3", ":0|"),
+        ("HSETEX h FXX FIELDS 2 b 3 c 3", ":0|"),
+        ("HTTL h FIELDS 3 a b c", "*3|:10|:10|:-2|"),
+        ("HSETEX h KEEPTTL FIELDS 1 a 4", ":1|"),
+        ("HSETEX h FIELDS 1 b 5", ":1|"),
+        ("HTTL h FIELDS 2 a b", "*2|:10|:-1|"),
+        ("HGETALL h", "*4|$1|a|$1|4|$1|b|$1|5|"),
+        ("HSETEX h PXAT 1 FIELDS 2 a 1 b 2", ":1|"),
+        ("EXISTS h", ":0|"),
+        (
+            "HSETEX h EX 1 PX 1 FIELDS 1 a 1",
+            "-ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified|",
+        ),
+        ("HSETEX h FXX FNX FIELDS 1 a 1", "-ERR Only one of FXX or FNX arguments can be specified|"),
+        ("HSETEX h BAD 1 FIELDS 1 a 1", "-ERR unknown argument: BAD|"),
+        ("HSETEX h FNX KEEPTTL FNX EX", "-ERR Only one of FXX or FNX arguments can be specified|"),
+        ("HSETEX h FNX KEEPTTL FIELDS 1 a", "-ERR wrong number of arguments for 'hsetex' command|"),
+        ("HSETEX h FIELDS 0 a 1", "-ERR invalid number of fields|"),
+        ("HSETEX h FIELDS 2 a 1", "-ERR wrong number of arguments for 'hsetex' command|"),
+        ("HSETEX h EX x FIELDS 1 a 1", "-ERR value is not an integer or out of range|"),
+        ("SET s 1", "+OK|"),
+        ("HSETEX s FIELDS 1 a 1", "-WRONGTYPE Operation against a key holding the wrong kind of value|"),
+    ]);
+}
+
+#[test]
 fn what_is_no_request_is_refused() {
     Bench::new().expect(&[
         ("HSET h a 1", ":1|"),

@@ -1,7 +1,11 @@
 //! How a key is kept.
 //!
-//! For: the subcommands of `OBJECT`, and `MEMORY USAGE`. Argument 2 is the key.
+//! For: the subcommands of `OBJECT`, `DEBUG OBJECT` and `MEMORY USAGE`. Argument 2 is the key.
 
+use korum_protocol::command::{CommandId, CommandSpec};
+use korum_protocol::resp::Args;
+
+use super::rdb;
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR};
 use crate::store::keyspace::seconds;
@@ -9,6 +13,9 @@ use crate::store::{Entry, StringRef, ValueRef};
 
 /// Integers below this are shared in Redis, so that their count of references says "many".
 const SHARED_INTEGERS: i64 = 10_000;
+
+/// Bytes of a dump that are not the value: its type, the version, the checksum.
+const DUMP_FRAME_BYTES: usize = 11;
 
 /// What `OBJECT HELP` lists.
 pub const OBJECT_HELP: &[&str] = &[
@@ -45,12 +52,15 @@ pub fn object_encoding(call: &mut Call<'_>) {
 
 /// `OBJECT REFCOUNT key`
 pub fn object_refcount(call: &mut Call<'_>) {
-    let count = object(call).map(|entry| match entry.value() {
+    if let Some(count) = object(call).map(|entry| references(entry.value())) {
+        call.reply.integer(count);
+    }
+}
+
+fn references(value: ValueRef<'_>) -> i64 {
+    match value {
         ValueRef::String(StringRef::Integer(0..SHARED_INTEGERS)) => i64::from(i32::MAX),
         _ => 1,
-    });
-    if let Some(count) = count {
-        call.reply.integer(count);
     }
 }
 
@@ -70,6 +80,29 @@ pub fn object_freq(call: &mut Call<'_>) {
              switching between policies at runtime LRU and LFU data will take some time to adjust.",
         );
     }
+}
+
+/// Is it `DEBUG OBJECT key`? Its key is none that the table of commands knows of.
+#[must_use]
+pub fn is_debug_object(spec: &CommandSpec, args: &Args<'_>) -> bool {
+    spec.id == CommandId::Debug && args.len() == 3 && is(&args[1], "object")
+}
+
+/// `DEBUG OBJECT key`: what test suites read of it. Nothing has an address here.
+pub fn debug_object(call: &mut Call<'_>) {
+    let (place, now) = (call.place(2), seconds(call.now_ms));
+    let Some(entry) = call.keyspace.peek(place.key, call.now_ms) else {
+        return call.reply.error("ERR no such key");
+    };
+    let references = references(entry.value());
+    let line = format!(
+        "Value at:0x0 refcount:{references} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+        entry.value().encoding(),
+        rdb::dump(entry.value()).len() - DUMP_FRAME_BYTES,
+        entry.access() & 0xFF_FFFF,
+        now.saturating_sub(entry.access()),
+    );
+    call.reply.simple(&line);
 }
 
 /// `MEMORY USAGE key [SAMPLES count]`: an estimate; a string needs no samples.

@@ -1,7 +1,7 @@
 //! All wires of the world.
 //!
-//! For: connections as ordered queues of bytes, delays, and wires that hold, reset or refuse.
-//! Not here: the types that nodes see (`stream`).
+//! For: connections as ordered queues of bytes, and what the world does to them: it delivers, holds, resets, refuses.
+//! Not here: what the ends of connections do (`ends`), the types that nodes see (`stream`).
 //!
 //! TCP hides loss, copies and disorder behind delay; so a wire here delays, holds back, or breaks, and never
 //! loses a byte in the middle. Everything is done by events in the order of their moment, then of their making.
@@ -9,15 +9,17 @@
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
-use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::task::Waker;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
-/// Bytes that one direction of a connection holds on their way, as a kernel's buffers do: then the writer waits.
-pub const WINDOW_BYTES: usize = 256 << 10;
+mod ends;
+mod wire;
+
+pub use wire::Wire;
+
 /// Connections that wait to be accepted.
 const BACKLOG_MAX: usize = 128;
 
@@ -34,41 +36,6 @@ pub fn network<T>(work: impl FnOnce(&mut Network) -> T) -> T {
     });
     wakers.into_iter().for_each(Waker::wake);
     value
-}
-
-/// One direction between two machines.
-#[derive(Clone, Copy, Debug)]
-pub struct Wire {
-    /// Shortest delay, microseconds.
-    pub delay_us: u64,
-    /// Added to it at random, microseconds.
-    pub jitter_us: u64,
-    /// Of a thousand messages so many are late, as if packets were lost and had to be sent again,
-    pub late_permille: u32,
-    /// by up to so much, microseconds.
-    pub late_us: u64,
-    /// Nothing arrives until this ends; nothing is lost.
-    pub held: bool,
-}
-
-impl Default for Wire {
-    fn default() -> Self {
-        Self { delay_us: 50, jitter_us: 500, late_permille: 3, late_us: 40_000, held: false }
-    }
-}
-
-impl Wire {
-    /// What is wrong with either is wrong with this.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            delay_us: self.delay_us.max(other.delay_us),
-            jitter_us: self.jitter_us.max(other.jitter_us),
-            late_permille: self.late_permille.max(other.late_permille),
-            late_us: self.late_us.max(other.late_us),
-            held: self.held || other.held,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -144,13 +111,6 @@ pub struct Network {
     pub trace: u64,
     /// Messages delivered so far.
     pub delivered: u64,
-}
-
-fn v4(address: SocketAddr) -> Ipv4Addr {
-    match address.ip() {
-        IpAddr::V4(ip) => ip,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
-    }
 }
 
 impl Network {
@@ -404,153 +364,5 @@ impl Network {
         };
         self.pipes.insert(there, pipe(from, to, back));
         self.pipes.insert(back, pipe(to, from, there));
-    }
-
-    // What the ends of connections do. A connection is the dial's number; the dialer writes to pipe `2n` and
-    // reads from pipe `2n + 1`.
-
-    pub(super) fn listen(&mut self, address: SocketAddr) -> io::Result<()> {
-        if self.listeners.contains_key(&address) {
-            return Err(ErrorKind::AddrInUse.into());
-        }
-        self.listeners.insert(address, Backlog::default());
-        Ok(())
-    }
-
-    pub(super) fn stop_listening(&mut self, address: SocketAddr) {
-        if let Some(backlog) = self.listeners.remove(&address) {
-            for (dial, _) in backlog.waiting {
-                self.close(dial * 2 + 1, dial * 2);
-            }
-        }
-    }
-
-    pub(super) fn take_waiting(&mut self, address: SocketAddr, waker: &Waker) -> Option<(u64, SocketAddr)> {
-        let backlog = self.listeners.get_mut(&address)?;
-        let first = backlog.waiting.pop_front();
-        if first.is_none() {
-            backlog.waker = Some(waker.clone());
-        }
-        first
-    }
-
-    pub(super) fn free_port(&mut self, ip: Ipv4Addr) -> u16 {
-        let port = self.ports.entry(ip).or_insert(30_000);
-        *port = if *port == u16::MAX { 30_000 } else { *port + 1 };
-        *port
-    }
-
-    pub(super) fn dial(&mut self, from: SocketAddr, to: SocketAddr) -> u64 {
-        self.made += 1;
-        let dial = self.made;
-        self.dials.insert(dial, Dial::default());
-        self.send(v4(from), v4(to), Event::Syn(dial, from, to));
-        dial
-    }
-
-    pub(super) fn poll_dial(&mut self, dial: u64, waker: &Waker) -> Option<bool> {
-        let waiting = self.dials.get_mut(&dial)?;
-        if waiting.answer.is_none() {
-            waiting.waker = Some(waker.clone());
-        }
-        waiting.answer
-    }
-
-    pub(super) fn end_dial(&mut self, dial: u64, used: bool) {
-        let answered = self.dials.remove(&dial).and_then(|waiting| waiting.answer);
-        if !used && answered == Some(true) {
-            self.close(dial * 2, dial * 2 + 1);
-        }
-    }
-
-    /// Bytes that have arrived: `None` when one has to wait, an empty list at the end.
-    pub(super) fn read(
-        &mut self,
-        id: u64,
-        room: usize,
-        waker: Option<&Waker>,
-        take: bool,
-    ) -> Option<io::Result<Vec<u8>>> {
-        let Some(pipe) = self.pipes.get_mut(&id) else { return Some(Ok(Vec::new())) };
-        if !pipe.arrived.is_empty() && room > 0 {
-            let mut count = room.min(pipe.arrived.len());
-            if take && count > 1 && self.chance.random_range(0..100) < 3 {
-                count = self.chance.random_range(1..count);
-            }
-            if !take {
-                return Some(Ok(pipe.arrived.range(..count).copied().collect()));
-            }
-            let bytes = pipe.arrived.drain(..count).collect();
-            pipe.held_bytes = pipe.held_bytes.saturating_sub(count);
-            self.woken.extend(pipe.writer.take());
-            return Some(Ok(bytes));
-        }
-        if pipe.reset {
-            return Some(Err(ErrorKind::ConnectionReset.into()));
-        }
-        if pipe.ended || room == 0 {
-            return Some(Ok(Vec::new()));
-        }
-        if let Some(waker) = waker {
-            pipe.reader = Some(waker.clone());
-        }
-        None
-    }
-
-    /// How many of the bytes were taken; `None` when one has to wait.
-    pub(super) fn write(&mut self, id: u64, bytes: &[u8], waker: &Waker) -> Option<io::Result<usize>> {
-        let Some(pipe) = self.pipes.get_mut(&id) else { return Some(Err(ErrorKind::BrokenPipe.into())) };
-        if pipe.reset {
-            return Some(Err(ErrorKind::ConnectionReset.into()));
-        }
-        if pipe.end_sent {
-            return Some(Err(ErrorKind::BrokenPipe.into()));
-        }
-        let mut count = bytes.len().min(WINDOW_BYTES - pipe.held_bytes.min(WINDOW_BYTES));
-        if count == 0 && !bytes.is_empty() {
-            pipe.writer = Some(waker.clone());
-            return None;
-        }
-        if count > 1 && self.chance.random_range(0..100) < 3 {
-            count = self.chance.random_range(1..count);
-        }
-        pipe.held_bytes += count;
-        let (from, to) = (pipe.from, pipe.to);
-        self.send(from, to, Event::Bytes(id, bytes[..count].to_vec()));
-        Some(Ok(count))
-    }
-
-    /// Says that nothing more will be written.
-    pub(super) fn end(&mut self, id: u64) {
-        if let Some(pipe) = self.pipes.get_mut(&id)
-            && !std::mem::replace(&mut pipe.end_sent, true)
-        {
-            let (from, to) = (pipe.from, pipe.to);
-            self.send(from, to, Event::End(id));
-        }
-    }
-
-    /// Both directions of one end are closed.
-    pub(super) fn close(&mut self, outgoing: u64, incoming: u64) {
-        self.end(outgoing);
-        if let Some(pipe) = self.pipes.get_mut(&incoming) {
-            pipe.reader_gone = true;
-            pipe.reader = None;
-            pipe.arrived.clear();
-            pipe.held_bytes = 0;
-            let from = pipe.writer.take();
-            self.woken.extend(from);
-        }
-        self.forget_if_done(incoming);
-    }
-
-    fn forget_if_done(&mut self, id: u64) {
-        let is_done = |pipe: &Pipe| pipe.reader_gone && (pipe.ended || pipe.reset);
-        let Some(pipe) = self.pipes.get(&id) else { return };
-        let twin = pipe.twin;
-        if is_done(pipe) && self.pipes.get(&twin).is_none_or(is_done) {
-            self.pipes.remove(&id);
-            self.pipes.remove(&twin);
-        }
     }
 }

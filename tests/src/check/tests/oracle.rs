@@ -56,27 +56,85 @@ fn reply(command: &Command, choice: u8) -> Reply {
             [usize::from(choice % 4)]
         .clone(),
         Command::Append(_) => Reply::Integer(i64::from(choice % 3) + 1),
-        Command::Del | Command::Expire(_) => Reply::Integer(i64::from(choice % 2)),
+        Command::Hash(hash::Command::Count { .. }) => Reply::Integer(i64::from(choice % 3) + 1),
+        Command::Hash(hash::Command::Read) => Reply::List(
+            [0, 2, 4, 6].map(|shift| if shift < 6 { found(choice >> shift) } else { Reply::Nil }).into(),
+        ),
+        Command::Hash(hash::Command::Get(_)) => found(choice),
+        Command::List(list::Command::Push(_)) => Reply::Integer(i64::from(choice % 3) + 1),
+        Command::List(list::Command::Read) => {
+            let items = [value("a"), value("b"), value("1")];
+            Reply::List(
+                items.into_iter().skip(usize::from(choice % 3)).take(usize::from(choice / 3 % 3)).collect(),
+            )
+        }
+        Command::List(_) => [value("a"), value("b"), value("1"), Reply::Nil][usize::from(choice % 4)].clone(),
+        Command::Members(set::Command::Read) => {
+            Reply::List((0..4).map(|bit| Reply::Integer(i64::from(choice >> bit & 1))).collect())
+        }
+        _ => Reply::Integer(i64::from(choice % 2)),
     }
 }
 
-fn operation() -> impl Strategy<Value = Operation> {
-    (command(), 0_u64..30, 0_u64..12, any::<u8>(), 0_u8..8).prop_map(
-        |(command, call, length, choice, kind)| match kind {
+/// Commands on one hash, on one list and on one set: beside those above, of the other kinds of keys.
+fn of_collections() -> [BoxedStrategy<Command>; 3] {
+    let text = || prop::sample::select(vec!["a", "b", "1"]).prop_map(bytes);
+    let field = || prop::sample::select(hash::FIELDS[..2].to_vec());
+    let member = || prop::sample::select(set::MEMBERS[..2].to_vec());
+    [
+        prop_oneof![
+            2 => (field(), text()).prop_map(|(field, text)| hash::Command::Set(field, text)),
+            1 => field().prop_map(hash::Command::Get),
+            2 => Just(hash::Command::Count { by_script: false }),
+            1 => field().prop_map(hash::Command::Delete),
+            1 => Just(hash::Command::Read),
+        ]
+        .prop_map(Command::Hash)
+        .boxed(),
+        prop_oneof![
+            3 => text().prop_map(list::Command::Push),
+            3 => Just(list::Command::Pop { wait: None }),
+            1 => Just(list::Command::Read),
+        ]
+        .prop_map(Command::List)
+        .boxed(),
+        prop_oneof![
+            3 => member().prop_map(set::Command::Add),
+            2 => member().prop_map(set::Command::Remove),
+            2 => Just(set::Command::Read),
+        ]
+        .prop_map(Command::Members)
+        .boxed(),
+    ]
+}
+
+fn operation(command: impl Strategy<Value = Command>) -> impl Strategy<Value = Operation> {
+    (command, 0_u64..30, 0_u64..12, any::<u8>(), 0_u8..8).prop_map(|(command, call, length, choice, kind)| {
+        match kind {
             0 => failed(call, command),
             1..4 => unknown(call, command),
             _ => {
                 let reply = reply(&command, choice);
                 done(call, call + length, command, reply)
             }
-        },
-    )
+        }
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(6_000))]
     #[test]
-    fn the_verdict_is_that_of_trying_all_orders(history in prop::collection::vec(operation(), 1..7)) {
+    fn the_verdict_is_that_of_trying_all_orders(history in prop::collection::vec(operation(command()), 1..7)) {
+        let open: Vec<&Operation> = history.iter().collect();
+        let verdict = check(&history, &Rules::default());
+        prop_assert_eq!(verdict.is_linearizable(), brute(&open, &State::default()), "{:?}", verdict);
+    }
+
+    #[test]
+    fn the_verdict_on_collections_is_that_of_trying_all_orders(
+        history in prop::sample::select(vec![0, 1, 2])
+            .prop_flat_map(|kind| prop::collection::vec(operation(of_collections()[kind].clone()), 1..7))
+    ) {
         let open: Vec<&Operation> = history.iter().collect();
         let verdict = check(&history, &Rules::default());
         prop_assert_eq!(verdict.is_linearizable(), brute(&open, &State::default()), "{:?}", verdict);

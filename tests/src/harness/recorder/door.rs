@@ -1,26 +1,25 @@
 //! How a command reaches a node, and what the answer promises.
 //!
 //! For: client ports, cluster ports (following `MOVED`) and the Rust client, behind one face.
-//! Not here: which command, when.
+//! Not here: which command, when; what replies promise (`check::read`).
 //!
 //! | answer | promise |
 //! |---|---|
-//! | a reply | done |
-//! | `CLUSTERDOWN`, `MOVED`, a refused connection | not done: the node says so only of what it did not execute |
-//! | `UNKNOWN`, a connection that broke or waited too long after sending | unknown |
+//! | a refused connection | not done |
+//! | a connection that broke or waited too long after sending | unknown |
 //! | `korum_client::Error::UnknownOutcome` | unknown; its other errors: not done |
-//! | any other error reply | unknown, and reported: no client expects it |
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use korum_client::{Client, Error, Reply as Found};
+use korum_client::{Client, Error};
+use korum_protocol::resp::Reply as Found;
 use tokio::runtime::Runtime;
 
 use super::super::resp::{Connection, Reply};
-use crate::check::{self, Command, Condition};
+use crate::check::{Answer, Command, read, requests};
 
 /// Longest wait for one reply, unless a door has less patience.
 const PATIENCE: Duration = Duration::from_millis(2_500);
@@ -28,18 +27,6 @@ const PATIENCE: Duration = Duration::from_millis(2_500);
 const CONNECT: Duration = Duration::from_millis(500);
 /// Times that one command follows `MOVED`.
 const HOPS_MAX: usize = 6;
-
-/// What came of a command.
-pub enum Answer {
-    /// Done, with this reply.
-    Done(check::Reply),
-    /// Certainly not done.
-    NotDone,
-    /// Perhaps done, now or later.
-    Unknown,
-    /// Unknown, because of an error reply that no client expects.
-    Strange(String),
-}
 
 /// A way into the cluster.
 pub enum Door {
@@ -118,20 +105,26 @@ impl Door {
         }
     }
 
+    /// Can it hold a transaction, and wait without holding up others?
+    #[must_use]
+    pub fn has_own_connection(&self) -> bool {
+        !matches!(self, Door::Library { .. })
+    }
+
     /// Calls a command; ends in bounded time.
     pub fn call(&mut self, key: &str, command: &Command) -> Answer {
-        let words = words(key, command);
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let lines = requests(key, command);
+        let ask = |open: &mut Connection| {
+            let replies = open.pipeline(&lines).ok()?;
+            Some(read(command, &replies.into_iter().map(found).collect::<Vec<_>>()))
+        };
         match self {
             Door::Client { connection, .. } => {
                 let Some(open) = connection else { return Answer::NotDone };
-                match open.call_bytes(&words) {
-                    Ok(reply) => judge(reply),
-                    Err(_) => {
-                        *connection = None;
-                        Answer::Unknown
-                    }
-                }
+                ask(open).unwrap_or_else(|| {
+                    *connection = None;
+                    Answer::Unknown
+                })
             }
             Door::Cluster { ports, turn, places, connections } => {
                 for _ in 0..HOPS_MAX {
@@ -143,22 +136,22 @@ impl Door {
                         places.remove(key);
                         continue;
                     };
-                    let Ok(reply) = open.call_bytes(&words) else {
+                    let Some(answer) = ask(&mut open) else {
                         *turn += 1;
                         places.remove(key);
                         return Answer::Unknown;
                     };
                     connections.insert(port, open);
-                    match moved_to(&reply) {
+                    match port_of(&answer) {
                         Some(port) => places.insert(key.to_owned(), port),
-                        None => return judge(reply),
+                        None => return answer,
                     };
                 }
                 Answer::NotDone
             }
-            Door::Library { runtime, client } => match runtime.block_on(client.command(&words)) {
-                Ok(reply) => judge(from_library(reply)),
-                Err(Error::Server(error)) => judge(Reply::Error(error.text().to_owned())),
+            Door::Library { runtime, client } => match runtime.block_on(client.command(&lines[0])) {
+                Ok(reply) => read(command, &[reply]),
+                Err(Error::Server(error)) => read(command, &[Found::Error(error.text().to_owned().into())]),
                 Err(error) if error.is_unknown_outcome() => Answer::Unknown,
                 Err(_) => Answer::NotDone,
             },
@@ -172,64 +165,30 @@ fn connect(port: u16, patience: Duration) -> Option<Connection> {
     Some(connection)
 }
 
-fn moved_to(reply: &Reply) -> Option<u16> {
-    let text = reply.error()?.strip_prefix("MOVED ")?;
-    text.rsplit_once(':')?.1.parse().ok()
+/// Where the answer says that the key is.
+fn port_of(answer: &Answer) -> Option<u16> {
+    let Answer::Moved(address) = answer else { return None };
+    address.rsplit_once(':')?.1.parse().ok()
 }
 
-fn from_library(reply: Found) -> Reply {
+/// A reply as the Rust client gives it.
+fn found(reply: Reply) -> Found {
+    let all = |items: Vec<Reply>| items.into_iter().map(found).collect();
     match reply {
-        Found::Simple(text) => Reply::Simple(String::from_utf8_lossy(&text).into_owned()),
-        Found::Bulk(bytes) => Reply::Bulk(bytes.to_vec()),
-        Found::Integer(number) => Reply::Integer(number),
-        Found::Null => Reply::Null,
-        other => Reply::Error(format!("a reply of another kind: {other:?}")),
-    }
-}
-
-fn judge(reply: Reply) -> Answer {
-    match reply {
-        Reply::Simple(text) if text == "OK" => Answer::Done(check::Reply::Ok),
-        Reply::Null => Answer::Done(check::Reply::Nil),
-        Reply::Bulk(bytes) => Answer::Done(check::Reply::Value(bytes.into())),
-        Reply::Integer(number) => Answer::Done(check::Reply::Integer(number)),
-        Reply::Error(text) => match text.split(' ').next().unwrap_or_default() {
-            "CLUSTERDOWN" | "MOVED" => Answer::NotDone,
-            "UNKNOWN" => Answer::Unknown,
-            _ if text.contains("not an integer") || text.contains("overflow") => {
-                Answer::Done(check::Reply::NotInteger)
-            }
-            _ => Answer::Strange(text),
-        },
-        other => Answer::Strange(format!("{other:?}")),
-    }
-}
-
-/// The command as a client sends it.
-fn words(key: &str, command: &Command) -> Vec<Vec<u8>> {
-    let key = key.as_bytes().to_vec();
-    let ms = |time: &Duration| time.as_millis().to_string().into_bytes();
-    let word = |text: &str| text.as_bytes().to_vec();
-    match command {
-        Command::Get => vec![word("GET"), key],
-        Command::Set { value, condition: Condition::Always, get: true, expire: None } => {
-            vec![word("GETSET"), key, value.to_vec()]
+        Reply::Simple(text) => Found::Simple(text.into()),
+        Reply::Error(text) => Found::Error(text.into()),
+        Reply::Integer(number) => Found::Integer(number),
+        Reply::Bulk(bytes) => Found::Bulk(bytes.into()),
+        Reply::Null => Found::Null,
+        Reply::Array(items) => Found::Array(all(items)),
+        Reply::Set(items) => Found::Set(all(items)),
+        Reply::Push(items) => Found::Push(all(items)),
+        Reply::Map(pairs) => {
+            Found::Map(pairs.into_iter().map(|(key, value)| (found(key), found(value))).collect())
         }
-        Command::Set { value, condition, get, expire } => {
-            let mut words = vec![word("SET"), key, value.to_vec()];
-            match condition {
-                Condition::Always => {}
-                Condition::Missing => words.push(word("NX")),
-                Condition::Existing => words.push(word("XX")),
-            }
-            words.extend(get.then(|| word("GET")));
-            words.extend(expire.iter().flat_map(|time| [word("PX"), ms(time)]));
-            words
-        }
-        Command::Incr => vec![word("INCR"), key],
-        Command::Append(value) => vec![word("APPEND"), key, value.to_vec()],
-        Command::Del => vec![word("DEL"), key],
-        Command::GetDel => vec![word("GETDEL"), key],
-        Command::Expire(time) => vec![word("PEXPIRE"), key, ms(time)],
+        Reply::Double(text) => Found::Double(text.parse().unwrap_or(f64::NAN)),
+        Reply::Boolean(value) => Found::Boolean(value),
+        Reply::Verbatim(bytes) => Found::Bulk(bytes.into()),
+        Reply::BigNumber(text) => Found::BigNumber(text.into()),
     }
 }

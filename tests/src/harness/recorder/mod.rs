@@ -1,6 +1,7 @@
 //! Clients that write down what they called, when, and what came of it: histories for `check`.
 //!
-//! For: a seeded random workload on a few hot keys, through client ports, cluster ports and the Rust client.
+//! For: a seeded random workload on a few hot keys, through client ports, cluster ports and the Rust client; clients that
+//! wait for what others push.
 //! Not here: what happens to the nodes meanwhile; whether the histories are right (`check`).
 //! Next: `door` is how a command reaches a node and what its answers mean, `workload` is which command comes next.
 //!
@@ -17,10 +18,10 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-pub use door::{Answer, Door};
+pub use door::Door;
 pub use workload::Keys;
 
-use crate::check::{Command, Operation, Outcome};
+use crate::check::{Answer, Command, Operation, Outcome};
 
 /// Pause of a client between two operations: at most this.
 const PAUSE: Duration = Duration::from_millis(8);
@@ -99,7 +100,9 @@ impl Recorder {
                 calls: 0,
                 record: Record::default(),
             };
-            keys.iter().for_each(|key| client.call(key.clone(), Command::Get));
+            for (key, reading) in keys.readings() {
+                client.call(key, reading);
+            }
             add(client.record);
         }
         record
@@ -122,7 +125,9 @@ impl Client {
             self.calls += 1;
             let value = format!("c{}n{}.", self.number, self.calls);
             let (key, command) = workload::next(&mut self.random, &self.keys, &value);
-            self.call(key, command);
+            if command.is_plain() || self.door.has_own_connection() {
+                self.call(key, command);
+            }
             std::thread::sleep(PAUSE.mul_f64(self.random.random()));
         }
         self.record
@@ -138,7 +143,7 @@ impl Client {
         let at = self.begin.elapsed();
         let outcome = match answer {
             Answer::Done(reply) => Outcome::Acknowledged { at, reply },
-            Answer::NotDone => Outcome::Failed,
+            Answer::NotDone | Answer::Moved(_) => Outcome::Failed,
             Answer::Unknown => Outcome::Unknown,
             Answer::Strange(text) => {
                 self.record.strange.push(text);
