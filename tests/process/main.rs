@@ -13,6 +13,7 @@ mod dials;
 mod drain;
 mod empty_restart;
 mod flap;
+mod functions;
 mod join;
 mod kill;
 mod large;
