@@ -187,6 +187,8 @@ fn functions_run_as_in_redis() {
         assert_eq!(room.fcall(line), answer, "{line}");
     }
     assert!(room.fcall("hidden 0").contains("nonexistent global variable 'KEYS'"));
+    assert_eq!(room.load(LIBRARY), ":0|");
+    assert_eq!(room.fcall("n 0"), ":1|", "what is loaded again begins anew");
     assert_eq!(room.fcall_ro("r 1 {k}"), "$2|v2|");
     assert_eq!(
         room.fcall_ro("w 1 {k}"),

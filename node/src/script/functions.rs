@@ -187,8 +187,12 @@ mod tests {
 
     fn libraries(version: u64) -> Libraries {
         let function = Function { name: Bytes::from_static(b"Sum"), description: None, flags: 0 };
-        let library =
-            Library { name: "math".into(), code: "#!lua name=math\n".into(), functions: vec![function] };
+        let library = Library {
+            name: "math".into(),
+            code: "#!lua name=math\n".into(),
+            functions: vec![function],
+            loaded: 1,
+        };
         Libraries { version, list: vec![library] }
     }
 

@@ -50,6 +50,8 @@ pub struct Library {
     pub code: Bytes,
     /// What it registers.
     pub functions: Vec<Function>,
+    /// The version with which it came; 0 before it is there. Loaded again, it begins anew.
+    pub loaded: u64,
 }
 
 /// All libraries of a cluster.
@@ -129,7 +131,8 @@ impl Libraries {
     pub fn changed(&self, change: Change, version: u64) -> Result<Self, String> {
         let mut list = self.list.clone();
         match change {
-            Change::Load { library, replaces } => {
+            Change::Load { mut library, replaces } => {
+                library.loaded = version;
                 let old = list.iter().position(|other| other.name == library.name);
                 match old {
                     Some(_) if !replaces => {
@@ -159,7 +162,10 @@ impl Libraries {
                         None => {}
                     }
                 }
-                libraries.into_iter().try_for_each(|library| add(&mut list, library))?;
+                for mut library in libraries {
+                    library.loaded = version;
+                    add(&mut list, library)?;
+                }
             }
         }
         let code: usize = list.iter().map(|library| library.code.len()).sum();

@@ -12,6 +12,7 @@ fn library(name: &str, functions: &[&str]) -> Library {
         name: Bytes::from(name.to_owned()),
         code: Bytes::from(format!("#!lua name={name}\n")),
         functions: functions.iter().map(function).collect(),
+        loaded: 0,
     }
 }
 
@@ -104,7 +105,7 @@ proptest! {
     #[test]
     fn changes_and_libraries_read_back(name: Vec<u8>, code: Vec<u8>, flags: u8, replaces: bool, version: u64) {
         let functions = vec![Function { name: name.clone().into(), description: Some(code.clone().into()), flags }];
-        let library = Library { name: name.into(), code: code.into(), functions };
+        let library = Library { name: name.into(), code: code.into(), functions, loaded: version };
         let libraries = Libraries { version, list: vec![library.clone()] };
         prop_assert_eq!(Libraries::decode(&libraries.encode()), Some(libraries.clone()));
         let change = Change::Load { library, replaces };

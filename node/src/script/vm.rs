@@ -110,8 +110,8 @@ struct Room {
     load: Function,
     /// Calls a function: whether it came to its end, and what it gave.
     call: Function,
-    /// The functions of libraries, by name, by the digests of their code.
-    compiled: HashMap<Digest, HashMap<Vec<u8>, Function>>,
+    /// The functions of libraries, by name, by the digests of their code and when they were loaded.
+    compiled: HashMap<(Digest, u64), HashMap<Vec<u8>, Function>>,
 }
 
 /// What runs.
@@ -200,7 +200,7 @@ pub fn register(code: &[u8], scripts: &Arc<Scripts>) -> Result<Library, String> 
         return Err("ERR No functions registered".into());
     }
     let functions = registered.into_iter().map(|(function, _)| function).collect();
-    Ok(Library { name, code: Bytes::copy_from_slice(code), functions })
+    Ok(Library { name, code: Bytes::copy_from_slice(code), functions, loaded: 0 })
 }
 
 /// Whether a script can be compiled.
@@ -301,7 +301,8 @@ impl Vm {
 
     /// A function, whose library is run first if it was not yet in this interpreter.
     fn function_of(&mut self, kept: &Kept, name: &[u8]) -> Result<Function, String> {
-        if !self.functions.compiled.contains_key(&kept.digest) {
+        let which = (kept.digest, kept.library.loaded);
+        if !self.functions.compiled.contains_key(&which) {
             let (_, body) = library::read_header(&kept.library.code)?;
             let scripts = Arc::default();
             let functions = self.load(body, &scripts)?;
@@ -310,9 +311,9 @@ impl Vm {
             }
             let functions =
                 functions.into_iter().map(|(of, function)| (of.name.to_vec(), function)).collect();
-            self.functions.compiled.insert(kept.digest, functions);
+            self.functions.compiled.insert(which, functions);
         }
-        let found = self.functions.compiled.get(&kept.digest).and_then(|functions| functions.get(name));
+        let found = self.functions.compiled.get(&which).and_then(|functions| functions.get(name));
         found.cloned().ok_or_else(|| "ERR Function not found".to_owned())
     }
 
