@@ -449,7 +449,7 @@ impl Batch {
             waited = park::run_waiting(primary, &mut ground);
         }
         if has_effects {
-            primary.replicate(id, &mut partition.history, &self.effects);
+            primary.replicate(id, &mut partition.history, &mut partition.keyspace, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
         publish::announce(node, &mut self.effects);

@@ -6,8 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, blocking, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string,
-    transaction,
+    Call, bitmap, blocking, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream,
+    string, transaction,
 };
 use crate::replication::history::History;
 

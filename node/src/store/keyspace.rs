@@ -13,6 +13,7 @@ use super::expiry::ExpiryIndex;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::hash::HashChange;
 use super::notice::Classes;
+use super::parts::{Arriving, Leaving};
 use super::position::HashPosition;
 use super::served::Served;
 use super::table::{Slot, Table};
@@ -42,6 +43,12 @@ pub struct Keyspace {
     pub(super) entry_bytes: usize,
     /// Unix seconds, as far as it was told: the access mark of what is applied from a stream.
     pub(super) second: u32,
+    /// Large collections that are being copied to other nodes.
+    pub(super) leaving: Vec<Leaving>,
+    /// How many have been.
+    pub(super) parts_begun: u64,
+    /// The large collection that is being copied to here.
+    pub(super) arriving: Option<Box<Arriving>>,
     /// Which commands that waited here for clients of other nodes have been served.
     pub served: Served,
 }
@@ -56,6 +63,9 @@ impl Keyspace {
             expires: 0,
             entry_bytes: 0,
             second: 0,
+            leaving: Vec::new(),
+            parts_begun: 0,
+            arriving: None,
             served: Served::default(),
         }
     }
@@ -98,7 +108,8 @@ impl Keyspace {
     /// An estimate of all memory held, bytes; O(1).
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.entry_bytes + self.table.memory_bytes() + self.expiry.memory_bytes()
+        let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.heap_bytes());
+        self.entry_bytes + self.table.memory_bytes() + self.expiry.memory_bytes() + arriving
     }
 
     /// The entry of `key` unless it is expired; changes nothing (for replicas, and for looking only).
@@ -214,6 +225,7 @@ impl Keyspace {
         let Some(slot) = self.table.find(place.position, place.key) else {
             return self.insert(place.position, Entry::new(place.key, value, deadline_ms, access));
         };
+        self.end_parts_of(place.key);
         let entry = self.table.get_mut(slot);
         let (before, dues) = (entry.heap_bytes(), entry.dues());
         if let Some(old) = entry.replace(value, deadline_ms, access) {
@@ -291,6 +303,7 @@ impl Keyspace {
 
     fn take_slot(&mut self, position: HashPosition, slot: Slot) -> Entry {
         let entry = self.table.remove(position, slot);
+        self.end_parts_of(entry.key());
         self.entry_bytes -= entry.heap_bytes();
         self.move_dues(position, entry.dues(), Dues::default());
         entry
@@ -302,8 +315,10 @@ impl Keyspace {
         let mut empty = Self::new(self.table.seed());
         empty.second = self.second;
         empty.served = std::mem::take(&mut self.served);
-        let old = std::mem::replace(self, empty);
+        empty.parts_begun = self.parts_begun;
         let mut garbage = Garbage::default();
+        self.drop_arriving(&mut garbage);
+        let old = std::mem::replace(self, empty);
         garbage.add_table(old.table, old.expiry);
         garbage
     }
