@@ -8,6 +8,8 @@ pub mod partitions;
 pub mod partition;
 pub mod keyspace;
 pub mod table;
+pub mod database;
+pub mod counts;
 mod segment;
 pub mod entry;
 pub mod value;
@@ -45,6 +47,8 @@ pub(crate) mod edits;
 mod tests;
 
 pub use collection::{Change, Collection, Kind};
+pub use counts::Count;
+pub use database::Databases;
 pub use entry::Entry;
 pub use garbage::Garbage;
 pub use hash::{Hash, HashChange};

@@ -7,10 +7,11 @@
 //! ```text
 //! effect   = 1 key value | 2 key value deadline | 3 key | 4 key deadline | 5 key | 6 key bytes
 //!          | 7 key offset bytes | 8 | 9 key state | 10 key state deadline | 11 key change
-//!          | 12 key node client number | 13 key | 14 key deadline
+//!          | 12 key node client number | 13 room | 14 key | 15 key deadline
 //!            set           set until               delete  deadline         persist append
 //!            overwrite            clear  a collection, the same until       a change inside one
-//!            a command that waited was served          has come in parts, the same until
+//!            a command that waited was served        clear one database
+//!                                                    has come in parts, the same until
 //! key, bytes = varint length, bytes      deadline, offset = varint
 //! value    = 1 zigzag varint | 2 bytes | 3 bytes                        integer, string, raw string
 //! state, change: see `state`, `change`
@@ -49,8 +50,9 @@ const COLLECTION: u8 = 9;
 const COLLECTION_UNTIL: u8 = 10;
 const CHANGE: u8 = 11;
 const SERVED: u8 = 12;
-const PARTED: u8 = 13;
-const PARTED_UNTIL: u8 = 14;
+const CLEAR_ROOM: u8 = 13;
+const PARTED: u8 = 14;
+const PARTED_UNTIL: u8 = 15;
 
 /// What happened to one key, or to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +127,11 @@ pub enum Effect<'a> {
     },
     /// All keys of the partition are gone.
     Clear,
+    /// All keys of one room are gone.
+    ClearRoom {
+        /// Which.
+        room: u8,
+    },
 }
 
 /// Why bytes are not an effect.
@@ -205,6 +212,7 @@ impl<'a> Effect<'a> {
                     .for_each(|number| put_varint(out, number));
             }
             Self::Clear => out.put_u8(CLEAR),
+            Self::ClearRoom { room } => out.put_slice(&[CLEAR_ROOM, room]),
         }
     }
 
@@ -236,6 +244,9 @@ impl<'a> Effect<'a> {
         let kind = take_byte(input)?;
         if kind == CLEAR {
             return Ok(Self::Clear);
+        }
+        if kind == CLEAR_ROOM {
+            return Ok(Self::ClearRoom { room: take_byte(input)? });
         }
         if !(SET..=PARTED_UNTIL).contains(&kind) {
             return Err(EffectError::UnknownEffect(kind));
@@ -270,7 +281,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// The key that it is about; `None` means all.
+    /// The key that it is about; `None` means all, or all of a room.
     #[must_use]
     pub fn key(&self) -> Option<&'a [u8]> {
         match *self {
@@ -283,7 +294,7 @@ impl<'a> Effect<'a> {
             | Self::Append { key, .. }
             | Self::Served { key, .. }
             | Self::Overwrite { key, .. } => Some(key),
-            Self::Clear => None,
+            Self::Clear | Self::ClearRoom { .. } => None,
         }
     }
 }
@@ -335,6 +346,7 @@ mod tests {
             Effect::Change { key, change: Change::SortedSet(SortedSetChange::Put { member: bytes, score }) },
             Effect::Change { key, change: Change::SortedSet(SortedSetChange::Remove { member: bytes }) },
             Effect::Clear,
+            Effect::ClearRoom { room: number as u8 },
         ]
     }
 
