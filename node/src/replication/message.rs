@@ -150,14 +150,14 @@ impl<B: Payload> Message<B> {
     pub fn size(&self) -> usize {
         let payload = match &self.body {
             Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Part { bytes, .. } => bytes.size(),
-            Body::Chunk { services, bytes, .. } => SERVICE_BYTES * services.len() + bytes.size(),
+            Body::Chunk { services, bytes, .. } => 4 + SERVICE_BYTES * services.len() + bytes.size(),
             Body::Compare { path, .. } | Body::Complete { path } => POSITION_BYTES * path.len(),
             Body::Repair { path, steps, ahead, services, bytes, .. } => {
-                let places = PLACE_BYTES * (steps.len() + ahead.len()) + SERVICE_BYTES * services.len();
+                let places = PLACE_BYTES * (steps.len() + ahead.len()) + 4 + SERVICE_BYTES * services.len();
                 POSITION_BYTES * (2 + path.len()) + places + bytes.size()
             }
         };
-        35 + payload
+        31 + payload
     }
 
     /// Appends the message.
