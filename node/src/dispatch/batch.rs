@@ -435,7 +435,7 @@ impl Batch {
             if park::is_nothing(out.copied_since(start)) {
                 self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
             } else {
-                parking.note_served(spec, args, keyspace, &mut self.effects);
+                parking.note_served(spec, args, &names, keyspace, &mut self.effects);
             }
         }
         let has_effects = self.effects.count() > 0;
