@@ -8,6 +8,7 @@ mod blocking;
 mod chaos;
 mod client;
 mod copies;
+mod databases;
 mod dials;
 mod drain;
 mod empty_restart;

@@ -72,12 +72,12 @@ pub fn ready_for(args: &Args<'_>) -> Option<Wanted> {
 /// taken.
 pub fn ready(call: &mut Call<'_>) {
     let wanted = ready_for(&call.args);
-    let has_it = |key: &[u8]| {
-        let value = call.keyspace.peek(key, call.now_ms).map(Entry::value);
+    let has_it = |&at: &usize| {
+        let value = call.keyspace.peek(call.place(at).key, call.now_ms).map(Entry::value);
         wanted.map_or(value.is_some(), |wanted| wanted.is_met(value))
     };
-    let first = call.args.tail(READY_KEYS).iter().position(has_it);
-    match first.and_then(|first| i64::try_from(first).ok()) {
+    let first = (READY_KEYS..call.args.len()).find(has_it);
+    match first.and_then(|first| i64::try_from(first - READY_KEYS).ok()) {
         Some(first) => call.reply.integer(first),
         None => call.reply.null(),
     }

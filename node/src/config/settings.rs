@@ -5,7 +5,7 @@
 //! Not here: reading of values (`value`), the order of the sources (`load`).
 
 use korum_protocol::limits::REPLICATION_MAX;
-use korum_protocol::map::LossPolicy;
+use korum_protocol::map::{DATABASES_MAX, LossPolicy};
 
 use super::live::POLICIES;
 use super::value::*;
@@ -124,6 +124,7 @@ settings! {
     limits.client_query_buffer_limit "client-query-buffer-limit" One (bytes(1 << 20, 4 * GIB)) "Most bytes of a connection that are not yet parsed";
     limits.client_output_buffer_limit "client-output-buffer-limit" One (bytes(1 << 20, i64::MAX as u64)) "Close a client that leaves more reply bytes unread";
     limits.backlog "repl-backlog-size" One (bytes(0, i64::MAX as u64)) "Memory for what brings a copy that was away up to date; 0: it is streamed";
+    limits.databases "databases" One (number(1, u64::from(DATABASES_MAX))) "Databases that clients choose from with SELECT";
     limits.threads "threads" One (number(1, 1024)) "Worker threads: one per core unless given";
     limits.request_timeout "request-timeout" One (duration(10, HOUR)) "Longest wait of a request for other nodes";
 

@@ -107,7 +107,7 @@ fn classes(history: &[Operation], seen: &Seen, margin: Duration) -> Vec<Class> {
     classes
 }
 
-/// The values of replies.
+/// The values of replies, and those that were expected because a reply had shown them.
 struct Seen<'a> {
     values: HashSet<&'a Bytes>,
     /// A value may be seen as a part of another.
@@ -116,9 +116,16 @@ struct Seen<'a> {
 
 impl<'a> Seen<'a> {
     fn of(history: &'a [Operation]) -> Self {
-        let values = history.iter().filter_map(|operation| match &operation.outcome {
-            Outcome::Acknowledged { reply: Reply::Value(value), .. } => Some(value),
-            _ => None,
+        let values = history.iter().flat_map(|operation| {
+            let found = match &operation.outcome {
+                Outcome::Acknowledged { reply: Reply::Value(value), .. } => Some(value),
+                _ => None,
+            };
+            let expected = match &operation.command {
+                Command::Swap { expected, .. } => expected.as_ref(),
+                _ => None,
+            };
+            found.into_iter().chain(expected)
         });
         let has_parts = history.iter().any(|operation| matches!(operation.command, Command::Append(_)));
         Self { values: values.collect(), has_parts }

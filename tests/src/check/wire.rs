@@ -262,3 +262,57 @@ fn flat(found: &Found) -> Option<Vec<Reply>> {
         other => plain(other).map(|reply| vec![reply]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use korum_protocol::resp::Reply as Found;
+
+    use super::*;
+
+    fn bulk(text: &str) -> Found {
+        Found::Bulk(text.to_owned().into())
+    }
+
+    fn error(text: &str) -> Found {
+        Found::Error(text.to_owned().into())
+    }
+
+    fn text(text: &str) -> Reply {
+        Reply::Value(text.as_bytes().into())
+    }
+
+    #[test]
+    fn both_protocols_say_the_same() {
+        let least = Command::SortedSet(sorted_set::Command::PopLeast { wait: None });
+        let seen = Answer::Done(Reply::List(vec![text("two"), text("3")]));
+        let reply = |score| Found::Array(vec![bulk("two"), score]);
+        assert_eq!(read(&least, &[reply(bulk("3"))]), seen);
+        assert_eq!(read(&least, &[reply(Found::Double(3.0))]), seen);
+        assert_eq!(read(&least, &[Found::Array(vec![])]), Answer::Done(Reply::Nil));
+        let next = Command::Stream(stream::Command::Next { wait: None });
+        let entry = Found::Array(vec![bulk("7-1"), Found::Array(vec![bulk("field"), bulk("value")])]);
+        let entries = Found::Array(vec![entry]);
+        let second = Found::Array(vec![Found::Array(vec![bulk("key"), entries.clone()])]);
+        assert_eq!(read(&next, &[second]), Answer::Done(text("7-1")));
+        assert_eq!(read(&next, &[Found::Map(vec![(bulk("key"), entries)])]), Answer::Done(text("7-1")));
+    }
+
+    #[test]
+    fn a_unit_is_done_or_it_says_why_not() {
+        let transfer = Command::Pair(pair::Command::Transfer { by_script: false });
+        assert_eq!(requests("k", &transfer).len(), 4);
+        let queued = || Found::Simple("QUEUED".into());
+        let done = Found::Array(vec![Found::Integer(-1), Found::Integer(1)]);
+        let told = read(&transfer, &[Found::Simple("OK".into()), queued(), queued(), done]);
+        assert_eq!(told, Answer::Done(Reply::List(vec![Reply::Integer(-1), Reply::Integer(1)])));
+        let aborted = || error("EXECABORT Transaction discarded because of previous errors.");
+        let moved = error("MOVED 7 10.0.0.1:6379");
+        let told = read(&transfer, &[Found::Simple("OK".into()), moved, queued(), aborted()]);
+        assert_eq!(told, Answer::Moved("10.0.0.1:6379".into()));
+        let told =
+            read(&transfer, &[Found::Simple("OK".into()), error("CLUSTERDOWN x"), queued(), aborted()]);
+        assert_eq!(told, Answer::NotDone);
+        assert_eq!(read(&transfer, &[queued(), error("UNKNOWN outcome")]), Answer::Unknown);
+        assert!(matches!(read(&transfer, &[queued(), error("ERR what")]), Answer::Strange(_)));
+    }
+}

@@ -335,7 +335,7 @@ impl Blocking<'_> {
         let (is_write, token) = (self.spec.flags.contains(Flags::WRITE), self.token);
         let forwards = self.node.forwards();
         let mut waiting =
-            forwards.send_waiting(target, self.caller.to_byte(), token, self.is_resumed, &self.request);
+            forwards.send_waiting(target, self.caller.to_bytes(), token, self.is_resumed, &self.request);
         self.client.set_flag(Flag::Blocked, true);
         let (answers, over) = tokio::select! {
             biased;

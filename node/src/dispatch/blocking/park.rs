@@ -20,7 +20,7 @@ use super::super::caller::Caller;
 use super::super::execute;
 use crate::command::blocking::{READY_KEYS, block_option, ready_for};
 use crate::command::stream::fixed_request;
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names};
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
 use crate::replication::primary::{Primary, Waits};
@@ -53,13 +53,12 @@ pub fn wanted(id: CommandId, args: &Args<'_>) -> Option<Wanted> {
     }
 }
 
-/// The keys of a command that waits.
-fn keys_of<'a>(spec: &CommandSpec, args: &Args<'a>) -> Option<impl Iterator<Item = &'a [u8]> + use<'a>> {
-    let args = *args;
+/// Where the keys of a command that waits stand.
+fn keys_of(spec: &CommandSpec, args: &Args<'_>) -> Option<impl Iterator<Item = usize> + use<>> {
     let is_watcher = spec.id == CommandId::KorumReady;
     let watched = is_watcher.then_some(READY_KEYS..args.len()).into_iter().flatten();
-    let keys = if is_watcher { None } else { Some(key_positions(spec, &args).ok()?) };
-    Some(watched.chain(keys.into_iter().flatten()).filter_map(move |at| args.get(at)))
+    let keys = if is_watcher { None } else { Some(key_positions(spec, args).ok()?) };
+    Some(watched.chain(keys.into_iter().flatten()))
 }
 
 /// How many commands wait on a node.
@@ -178,7 +177,8 @@ impl Parking {
     ) -> Outcome {
         let Some(wanted) = wanted(spec.id, args) else { return Outcome::Full };
         let Some(keys) = keys_of(spec, args) else { return Outcome::Full };
-        let mut keys: Vec<HashPosition> = keys.map(|key| keyspace.hash_position(key)).collect();
+        let names = Names::of(&keyspace.databases, caller);
+        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(names.at(args, at))).collect();
         keys.sort_unstable();
         keys.dedup();
         let size = self.request.len() + keys.len() * size_of::<(HashPosition, Wanted, Ticket)>();
@@ -186,7 +186,7 @@ impl Parking {
             return Outcome::Full;
         };
         let (sender, receiver) = oneshot::channel();
-        let fixed = fixed_request(args, keyspace, now_ms);
+        let fixed = fixed_request(args, &names, keyspace, now_ms);
         let waiter = Waiter {
             spec,
             request: fixed.clone().unwrap_or(self.request),
@@ -197,6 +197,31 @@ impl Parking {
         };
         let ticket = primary.waiting.park(keys, wanted, waiter);
         Outcome::Parked(Parked { partition: id, era: primary.era, ticket, fixed, receiver })
+    }
+}
+
+impl Parking {
+    /// The command has found something at once: its answer, too, may be lost with a connection.
+    pub fn note_served(
+        &self,
+        spec: &CommandSpec,
+        args: &Args<'_>,
+        keyspace: &mut Keyspace,
+        effects: &mut Effects,
+    ) {
+        let Some((token, _)) = self.token.filter(|_| spec.flags.contains(Flags::WRITE)) else { return };
+        let (Some(last), Ok(keys)) = (effects.places().flatten().last(), key_positions(spec, args)) else {
+            return;
+        };
+        // What it took, it took from its first key, or did as the last thing.
+        let is_from_first = matches!(spec.id, CommandId::BlMove | CommandId::BrPopLPush);
+        let mut keys = keys.map(|at| &args[at]);
+        let key = keys.find(|key| is_from_first || keyspace.hash_position(key) == last);
+        if let Some(key) = key {
+            let position = keyspace.hash_position(key);
+            keyspace.served.note(position, token);
+            effects.push(Some(position), &Effect::Served { key, token });
+        }
     }
 }
 
@@ -300,8 +325,9 @@ impl Waiter {
         };
         let args = parser.args(&self.request);
         let Some(mut keys) = keys_of(self.spec, &args) else { return Found::Nothing };
-        let key = keys.find(|key| ground.keyspace.hash_position(key) == position);
-        let Some(key) = key else { return Found::Nothing };
+        let names = Names::of(&ground.keyspace.databases, self.caller);
+        let key = keys.find(|&at| ground.keyspace.hash_position(names.at(&args, at)) == position);
+        let Some(key) = key.map(|at| names.at(&args, at)) else { return Found::Nothing };
         let value = ground.keyspace.peek(key, ground.now_ms).map(crate::store::Entry::value);
         if !wanted.is_met(value) {
             return Found::NoValue;
@@ -313,6 +339,7 @@ impl Waiter {
             self.spec.id,
             &mut Call {
                 args,
+                names: &names,
                 keyspace: &mut *ground.keyspace,
                 now_ms: ground.now_ms,
                 random: &mut *ground.random,
@@ -328,7 +355,7 @@ impl Waiter {
         }
         let is_write = self.spec.flags.contains(Flags::WRITE) && ground.effects.count() > before;
         if let Some(token) = self.token.filter(|_| is_write) {
-            ground.keyspace.served.note(token);
+            ground.keyspace.served.note(position, token);
             ground.effects.push(Some(position), &Effect::Served { key, token });
         }
         Found::Something(reply, is_write)

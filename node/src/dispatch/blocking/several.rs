@@ -280,7 +280,7 @@ impl Blocking<'_> {
             Route::Forward(target, _) => {
                 let mut body = Rope::new();
                 body.push(request.clone());
-                Asked::There(self.node.forwards().send(target, self.caller.to_byte(), &body, 1))
+                Asked::There(self.node.forwards().send(target, self.caller.to_bytes(), &body, 1))
             }
             _ => Asked::Here(run_now(self.node, view, request, self.caller, None)),
         }
@@ -353,7 +353,7 @@ async fn watch_once(node: &Arc<Node>, caller: Caller, part: &Part) -> Option<Rop
     if let Route::Forward(target, _) = route(&view, node.id(), caller.port, [part.slot]) {
         // Nobody asks whether it was served: it takes nothing.
         let token = Token { node: node.id().0, client: 0, number: 0 };
-        let mut waiting = node.forwards().send_waiting(target, caller.to_byte(), token, false, &part.watch);
+        let mut waiting = node.forwards().send_waiting(target, caller.to_bytes(), token, false, &part.watch);
         return match waiting.wait().await.ok()?.into_iter().next()? {
             Answer::Reply(reply) => Some(reply),
             Answer::NotExecuted | Answer::Unknown => None,

@@ -6,7 +6,14 @@ use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use super::*;
 
 fn caller(port: Port) -> Caller {
-    Caller { port, version: ProtocolVersion::Resp2, is_strong: true, reads_copies: false, marks_access: true }
+    Caller {
+        port,
+        version: ProtocolVersion::Resp2,
+        is_strong: true,
+        reads_copies: false,
+        marks_access: true,
+        database: 0,
+    }
 }
 
 fn several_at(port: Port, line: &str) -> Option<Several> {

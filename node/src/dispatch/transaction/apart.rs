@@ -28,6 +28,7 @@ use super::{CROSS_SLOT, Transaction, begin, several};
 use crate::command::unit::watch_request;
 use crate::env::random::random;
 use crate::node::Node;
+use crate::store::database::stored;
 
 /// Must the command be run between batches, given what was queued?
 #[must_use]
@@ -96,20 +97,21 @@ async fn watch(
         let request = watch_request(slot, mine());
         let reply = ask(node, view.partition_of_slot(slot), request, caller, asker).await;
         let reply = reply.flat();
-        let since = position(&reply).ok_or_else(|| error_text(&reply))?;
+        let (since, swaps) = position(&reply).ok_or_else(|| error_text(&reply))?;
         for key in mine() {
-            asker.session.transaction.watch(key, slot, since)?;
+            asker.session.transaction.watch(&stored(caller.database, key), slot, since, swaps)?;
         }
     }
     Ok(())
 }
 
-/// The position in `[era, sequence]`.
-fn position(reply: &[u8]) -> Option<Position> {
-    let mut lines = reply.strip_prefix(b"*2\r\n:")?.split(|&byte| byte == b'\r');
+/// The position and the number of swaps in `[era, sequence, swaps]`.
+fn position(reply: &[u8]) -> Option<(Position, u64)> {
+    let mut lines = reply.strip_prefix(b"*3\r\n:")?.split(|&byte| byte == b'\r');
     let era = integer(lines.next()?)?;
-    let sequence = integer(lines.next()?.strip_prefix(b"\n:")?)?;
-    Some(Position { era: Epoch(era.cast_unsigned()), sequence: sequence.cast_unsigned() })
+    let mut next = || Some(integer(lines.next()?.strip_prefix(b"\n:")?)?.cast_unsigned());
+    let (sequence, swaps) = (next()?, next()?);
+    Some((Position { era: Epoch(era.cast_unsigned()), sequence }, swaps))
 }
 
 fn error_text(reply: &[u8]) -> Vec<u8> {
@@ -139,7 +141,7 @@ async fn exec(
     let partition = unit.as_ref().map(|(partition, _)| *partition);
     let mut elements = unit.map_or(Bytes::new(), |(_, elements)| elements);
     for command in taken.commands() {
-        if command.slot.is_some() || command.flushes() && partition.is_some() {
+        if command.slot.is_some() || command.is_in_both() && partition.is_some() {
             let length = reply_length(&elements).unwrap_or(elements.len());
             let element = elements.split_to(length);
             if command.slot.is_some() {
@@ -231,8 +233,8 @@ mod tests {
 
     #[test]
     fn replies_of_the_partition_are_read() {
-        let at = |era, sequence| Some(Position { era: Epoch(era), sequence });
-        assert_eq!(position(b"*2\r\n:7\r\n:19\r\n"), at(7, 19));
+        let at = |era, sequence, swaps| Some((Position { era: Epoch(era), sequence }, swaps));
+        assert_eq!(position(b"*3\r\n:7\r\n:19\r\n:2\r\n"), at(7, 19, 2));
         assert_eq!(position(b"-CLUSTERDOWN x\r\n"), None);
         assert_eq!(error_text(b"-CLUSTERDOWN x\r\n"), b"CLUSTERDOWN x");
         assert_eq!(array(&Bytes::from_static(b"*2\r\n:7\r\n+OK\r\n")).unwrap(), ":7\r\n+OK\r\n");

@@ -72,6 +72,12 @@ impl Queued {
     pub fn flushes(&self) -> bool {
         matches!(self.spec.id, CommandId::FlushAll | CommandId::FlushDb)
     }
+
+    /// It is executed on the partition, and here too.
+    #[must_use]
+    pub fn is_in_both(&self) -> bool {
+        self.flushes() || self.spec.id == CommandId::Select
+    }
 }
 
 /// Keys are in several slots.
@@ -133,11 +139,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Watches a key of this slot; one that is watched already stays watched since then.
+    /// Watches a key of this slot, given as [`Watched::key`]; one that is watched already stays watched since then.
     ///
     /// # Errors
     /// With the text of the error reply when there are too many.
-    pub fn watch(&mut self, key: &[u8], slot: u16, since: Position) -> Result<(), &'static str> {
+    pub fn watch(&mut self, key: &[u8], slot: u16, since: Position, swaps: u64) -> Result<(), &'static str> {
         if self.watched.iter().any(|(watched, _)| watched.key == key) {
             return Ok(());
         }
@@ -145,7 +151,7 @@ impl Transaction {
             return Err(TOO_MANY_WATCHED);
         }
         self.watched_bytes += key.len();
-        self.watched.push((Watched { key: Bytes::copy_from_slice(key), since }, slot));
+        self.watched.push((Watched { key: Bytes::copy_from_slice(key), since, swaps }, slot));
         Ok(())
     }
 
@@ -233,8 +239,11 @@ impl Taken {
         let number = partition.to_string();
         for command in self.commands() {
             if command.flushes() {
-                writer.push_words(&[b"KORUM", b"CLEAR", number.as_bytes()]);
+                let words: [&[u8]; 4] = [b"KORUM", b"CLEAR", number.as_bytes(), b"DB"];
+                writer.push_words(&words[..if command.spec.id == CommandId::FlushDb { 4 } else { 3 }]);
                 reads_only = false;
+            } else if command.spec.id == CommandId::Select {
+                writer.push(command.arguments, self.bulks(command));
             } else if command.slot.is_some() {
                 writer.push(command.arguments, self.bulks(command));
                 reads_only &= command.spec.flags.contains(Flags::READONLY);
@@ -297,7 +306,7 @@ mod tests {
         push(&mut transaction, &[b"ping"], None).unwrap();
         push(&mut transaction, &[b"set", b"a", b"1"], Some(7)).unwrap();
         assert!(transaction.may_write() && transaction.is_mixed());
-        transaction.watch(b"b", 7, SINCE).unwrap();
+        transaction.watch(b"b", 7, SINCE, 0).unwrap();
         assert_eq!(transaction.sizes().0, Some(3));
         let taken = transaction.take().unwrap();
         assert_eq!(
@@ -327,6 +336,9 @@ mod tests {
         assert!(contains(&reads, "EXEC-RO") && !contains(&reads, "dbsize"));
         let flushes = unit(&[&[b"get", b"a"], &[b"flushall"]]);
         assert!(contains(&flushes, "EXEC\r\n") && contains(&flushes, "$5\r\nCLEAR\r\n$1\r\n3\r\n"));
+        assert!(
+            !contains(&flushes, "DB") && contains(&unit(&[&[b"get", b"a"], &[b"flushdb"]]), "$2\r\nDB\r\n")
+        );
     }
 
     #[test]
@@ -337,7 +349,7 @@ mod tests {
             let mut transaction = Transaction::default();
             push(&mut transaction, &[b"ping"], queued).unwrap();
             if let Some(slot) = watched {
-                transaction.watch(b"k", slot, SINCE).unwrap();
+                transaction.watch(b"k", slot, SINCE, 0).unwrap();
             }
             assert_eq!(transaction.take().unwrap().slot(), expected);
         }
@@ -356,12 +368,12 @@ mod tests {
         let mut transaction = Transaction::default();
         for number in 0..WATCHED_MAX as u64 {
             let since = Position { era: Epoch(1), sequence: number };
-            transaction.watch(&number.to_be_bytes(), 1, since).unwrap();
+            transaction.watch(&number.to_be_bytes(), 1, since, 0).unwrap();
         }
-        assert_eq!(transaction.watch(&0_u64.to_be_bytes(), 1, SINCE), Ok(()));
+        assert_eq!(transaction.watch(&0_u64.to_be_bytes(), 1, SINCE, 0), Ok(()));
         assert_eq!(transaction.watched[0].0.since.sequence, 0);
-        assert_eq!(transaction.watch(b"more", 1, SINCE), Err(TOO_MANY_WATCHED));
+        assert_eq!(transaction.watch(b"more", 1, SINCE, 0), Err(TOO_MANY_WATCHED));
         transaction.unwatch();
-        assert_eq!((transaction.watch(b"more", 1, SINCE), transaction.sizes()), (Ok(()), (None, 1, 4)));
+        assert_eq!((transaction.watch(b"more", 1, SINCE, 0), transaction.sizes()), (Ok(()), (None, 1, 4)));
     }
 }

@@ -59,6 +59,10 @@ struct Unit {
     watched: Vec<Watched>,
     commands: usize,
     writes: bool,
+    /// How many of the transaction's `SELECT`s its commands so far come behind.
+    selects: usize,
+    /// Which of its replies are to a `SELECT` that it was told of.
+    silent: Vec<usize>,
 }
 
 /// Where the reply to a command comes from.
@@ -84,8 +88,12 @@ impl Plan {
         if taken.commands().iter().any(super::queue::Queued::flushes) {
             return Err(Crossing);
         }
+        let mut selects: Vec<&[u8]> = Vec::new();
         for command in taken.commands() {
             let Some(slot) = command.slot else {
+                if command.spec.id == CommandId::Select {
+                    selects.push(taken.bulks(command));
+                }
                 plan.places.push(Place::Apart);
                 continue;
             };
@@ -98,6 +106,7 @@ impl Plan {
             // One that lacks an argument says so itself.
             if !is_split || !(args.len() - 1).is_multiple_of(width) {
                 let at = plan.unit(slot, &mut places);
+                plan.units[at].select(&selects);
                 plan.units[at].push(writes, |writer| writer.push(command.arguments, taken.bulks(command)));
                 plan.places.push(Place::Unit(at));
                 continue;
@@ -114,6 +123,7 @@ impl Plan {
             }
             for (at, numbers) in &parts {
                 let words = words_of(&args, width, numbers);
+                plan.units[*at].select(&selects);
                 plan.units[*at].push(writes, |writer| writer.push_words(&words));
             }
             plan.places.push(Place::Split(parts));
@@ -144,6 +154,15 @@ impl Unit {
         self.writes |= writes;
     }
 
+    /// Tells it of the `SELECT`s that its next command comes behind. Those that mean no database change nothing there.
+    fn select(&mut self, selects: &[&[u8]]) {
+        for bulks in &selects[self.selects..] {
+            self.silent.push(self.commands);
+            self.push(false, |writer| writer.push(2, bulks));
+        }
+        self.selects = selects.len();
+    }
+
     fn request(self) -> (u16, Bytes) {
         (self.slot, self.writer.finish(self.slot, &self.watched, !self.writes))
     }
@@ -163,9 +182,23 @@ enum Answer {
 }
 
 impl Answer {
-    fn of(reply: Bytes) -> Self {
+    /// `silent`: which of the replies are to no command of the transaction's in this unit.
+    fn of(reply: Bytes, silent: &[usize]) -> Self {
         match array(&reply) {
-            Some(elements) => Self::Replies(elements),
+            Some(elements) if silent.is_empty() => Self::Replies(elements),
+            Some(mut elements) => {
+                let mut kept = BytesMut::with_capacity(elements.len());
+                for number in 0.. {
+                    if elements.is_empty() {
+                        break;
+                    }
+                    let reply = split_reply(&mut elements);
+                    if !silent.contains(&number) {
+                        kept.put_slice(&reply);
+                    }
+                }
+                Self::Replies(kept.freeze())
+            }
             None if reply.first() == Some(&b'-') => Self::Error(reply),
             None => Self::Error(Bytes::from_static(CHANGED)),
         }
@@ -191,11 +224,13 @@ pub(super) async fn run(node: &Arc<Node>, caller: Caller, asker: &mut Asker<'_>,
     let Ok(Plan { units, places }) = Plan::of(&taken) else {
         return ReplyWriter::new(out, caller.version).error(CROSS_SLOT);
     };
+    let silent: Vec<Vec<usize>> = units.iter().map(|unit| unit.silent.clone()).collect();
     let answers = match run_units(node, units, caller, asker).await {
         Ok(answers) => answers,
         Err(reply) => return out.extend_from_slice(&reply),
     };
-    let mut answers: Vec<Answer> = answers.into_iter().map(Answer::of).collect();
+    let answers = answers.into_iter().zip(&silent);
+    let mut answers: Vec<Answer> = answers.map(|(reply, silent)| Answer::of(reply, silent)).collect();
     let start = out.len();
     ReplyWriter::new(out, caller.version).array(places.len());
     for (command, place) in taken.commands().iter().zip(&places) {

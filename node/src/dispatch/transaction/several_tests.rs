@@ -16,6 +16,7 @@ fn caller() -> Caller {
         is_strong: true,
         reads_copies: false,
         marks_access: true,
+        database: 0,
     }
 }
 
@@ -37,7 +38,7 @@ fn queued(commands: &[(&str, usize)], watched: &[&str]) -> Taken {
         transaction.push(spec, &args, slot, is_split).unwrap();
     }
     for key in watched {
-        transaction.watch(key.as_bytes(), slot_of(key.as_bytes()), SINCE).unwrap();
+        transaction.watch(key.as_bytes(), slot_of(key.as_bytes()), SINCE, 0).unwrap();
     }
     assert!(transaction.is_crossing());
     transaction.take().unwrap()
@@ -109,6 +110,36 @@ fn each_unit_has_the_watched_keys_of_its_slot_and_can_ask_for_them_alone() {
 }
 
 #[test]
+fn each_unit_is_told_of_the_database_when_it_matters_to_it() {
+    let taken = queued(
+        &[
+            ("get a", 1),
+            ("select 3", 0),
+            ("get b", 1),
+            ("select 4", 0),
+            ("set a 1", 9),
+            ("get b", 1),
+            ("del b a", 1),
+        ],
+        &[],
+    );
+    let Ok(plan) = Plan::of(&taken) else { panic!("it can be taken apart") };
+    assert_eq!(plan.places.iter().filter(|place| **place == Place::Apart).count(), 2);
+    let silent: Vec<Vec<usize>> = plan.units.iter().map(|unit| unit.silent.clone()).collect();
+    assert_eq!(silent, [vec![1, 2], vec![0, 2]]);
+    let units: Vec<Vec<String>> = plan.units.into_iter().map(|unit| lines(unit).2).collect();
+    assert_eq!(
+        units,
+        [
+            vec!["get a", "select 3", "select 4", "set a 1", "del a"],
+            vec!["select 3", "get b", "select 4", "get b", "del b"],
+        ]
+    );
+    let mut answer = Answer::of(Bytes::from_static(b"*3\r\n+OK\r\n:1\r\n+OK\r\n"), &[0, 2]);
+    assert_eq!(answer.next(), ":1\r\n");
+}
+
+#[test]
 fn removing_everything_still_crosses() {
     assert!(Plan::of(&queued(&[("set a 1", 9), ("flushall", 0), ("set b 1", 9)], &[])).is_err());
 }
@@ -133,10 +164,10 @@ fn replies_of_parts_become_the_reply_of_the_command() {
 
 #[test]
 fn a_unit_that_failed_answers_each_of_its_commands_with_the_error() {
-    let mut answer = Answer::of(Bytes::from_static(b"-CLUSTERDOWN x\r\n"));
+    let mut answer = Answer::of(Bytes::from_static(b"-CLUSTERDOWN x\r\n"), &[]);
     assert_eq!((answer.next(), answer.next()), ("-CLUSTERDOWN x\r\n".into(), "-CLUSTERDOWN x\r\n".into()));
-    let mut answer = Answer::of(Bytes::from_static(b"*-1\r\n"));
+    let mut answer = Answer::of(Bytes::from_static(b"*-1\r\n"), &[]);
     assert_eq!(answer.next(), CHANGED);
-    let mut answer = Answer::of(Bytes::from_static(b"*2\r\n+OK\r\n*1\r\n:1\r\n"));
+    let mut answer = Answer::of(Bytes::from_static(b"*2\r\n+OK\r\n*1\r\n:1\r\n"), &[]);
     assert_eq!((answer.next(), answer.next()), ("+OK\r\n".into(), "*1\r\n:1\r\n".into()));
 }
