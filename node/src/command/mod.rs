@@ -41,6 +41,7 @@ pub mod string;
 pub mod transaction;
 pub mod unit;
 // About the connection and the server.
+pub mod acl;
 pub mod client;
 pub mod cluster;
 pub mod connection;
