@@ -25,7 +25,7 @@ use crate::command::topology::TopologyCache;
 use crate::config::Config;
 use crate::config::live::Live;
 use crate::dispatch::blocking::park::Gauge;
-use crate::dispatch::track;
+use crate::dispatch::{databases, track};
 use crate::env::random::random;
 use crate::env::{Clock, Tick};
 use crate::executor::{Executor, worker_number};
@@ -39,7 +39,7 @@ use crate::replication::primary::{CHUNK_BYTES, Piece, Sent};
 use crate::replication::session::{self, Sources};
 use crate::replication::transition::{Me, transition};
 use crate::script::Scripts;
-use crate::store::{Garbage, Janitor, Partition, Store};
+use crate::store::{Databases, Garbage, Janitor, Partition, Store};
 
 /// A running node.
 pub struct Node {
@@ -345,10 +345,10 @@ impl Node {
         self.janitor.drop_later(garbage);
     }
 
-    /// Keys per partition, by what this node holds.
+    /// Which databases there are, and which rooms they have, as the map in force says.
     #[must_use]
-    pub fn keys_per_partition(&self) -> f64 {
-        self.store.keys_per_partition()
+    pub fn databases(&self) -> Databases {
+        Databases::new(self.config.limits.databases, self.view.load().map.databases())
     }
 
     /// `MOVED slot host:port`
@@ -390,7 +390,12 @@ impl Node {
         let has_gap = is_membership && view.map.epoch != old.map.epoch.next();
         let me = Me { node: self.id, run: self.local_peer().incarnation() };
         self.speaking.store(view.map.epoch.0, Release);
+        let rooms = Databases::new(self.config.limits.databases, view.map.databases());
+        let are_swapped = old.map.epoch == Epoch(0) || old.map.databases() != view.map.databases();
         for id in 0..self.store.len() as u16 {
+            if are_swapped {
+                databases::take_over(&mut self.store.lock(id), &rooms);
+            }
             if is_membership || view.row(id) != old.row(id) {
                 let mut partition = self.store.lock(id);
                 let garbage = transition(&mut partition, id, me, view, has_gap, &self.links);
@@ -401,7 +406,9 @@ impl Node {
             }
         }
         self.view.store(Arc::clone(view));
-        if self.clients.tracker.has_clients()
+        if are_swapped {
+            track::tell_everything(self);
+        } else if self.clients.tracker.has_clients()
             && (0..self.store.len() as u16).any(|id| view.row(id).primary != old.row(id).primary)
         {
             track::doubt(self);

@@ -54,6 +54,11 @@ fn change(view: &View, (kind, pick, number): Raw) -> Option<MapChange> {
             ][usize::from(number % 5)];
             MapChange::Set { name: name.to_owned(), value: value.map(str::to_owned) }
         }
+        17 if number % 2 == 0 => MapChange::SwapDatabases {
+            first: pick,
+            second: (number % 256) as u8,
+            swaps: map.databases().swaps(),
+        },
         17 => return cutover(view, |partition| partition % 3 == number % 3),
         _ => return cutover(view, |_| true),
     })

@@ -165,7 +165,7 @@ fn what_is_wrong_is_said_at_once_and_nothing_waits_in_a_transaction() {
             ("BLPOP k x", "ERR timeout is not a float or out of range"),
             ("BLPOP k -1", "ERR timeout is negative"),
             ("BLMPOP 0 0 k LEFT", "ERR numkeys should be greater than 0"),
-            ("BLPOP a b 0", "CROSSSLOT Keys in request don't hash to the same slot"),
+            ("BLMOVE a b LEFT LEFT 0", "CROSSSLOT Keys in request don't hash to the same slot"),
             ("BLPOP text{k} 0", "WRONGTYPE Operation against a key holding the wrong kind of value"),
         ] {
             assert_eq!(connection.call(line).expect("a reply").error(), Some(error), "{line}");

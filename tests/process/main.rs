@@ -8,6 +8,7 @@ mod blocking;
 mod chaos;
 mod client;
 mod copies;
+mod databases;
 mod dials;
 mod drain;
 mod empty_restart;
@@ -23,6 +24,7 @@ mod pubsub;
 mod reform;
 mod rolling;
 mod scripts;
+mod several_slots;
 mod tracking;
 mod transactions;
 

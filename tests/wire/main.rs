@@ -3,6 +3,7 @@
 //! For: what every client may rely on: replies, errors, limits, byte for byte as Redis 7.0 has them.
 //! Not here: many nodes and faults (`process/`), client libraries (`wire/py`, `wire/js`, `redis_crate`).
 
+mod databases;
 mod events;
 mod hostile;
 mod protocol;

@@ -4,6 +4,7 @@
 //! except those that tools read without asking whether they are there.
 //! Not here: collecting the figures; the caller fills an [`InfoSnapshot`].
 
+use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::process::ProcessFigures;
 use super::stats::{Counter, Totals};
 use super::status::{Counts, NodeState};
 use crate::command::connection::REDIS_VERSION;
+use crate::dispatch::databases::Size;
 use crate::net::session::PortKind;
 
 /// All figures of one moment.
@@ -63,12 +65,9 @@ pub struct InfoSnapshot {
     pub backlog_bytes: u64,
     /// Most of it.
     pub backlog_max: u64,
-    /// Keys: of the whole cluster on the client port, of partitions with their primary here on the cluster port.
-    pub keys: u64,
-    /// Those with a deadline.
-    pub expiring_keys: u64,
-    /// Mean time that these still have, ms.
-    pub mean_ttl_ms: u64,
+    /// Databases that have keys: of the whole cluster on the client port, of partitions with their primary here on the
+    /// cluster port.
+    pub databases: BTreeMap<u8, Size>,
     /// Partitions, counted.
     pub counts: Counts,
     /// Partitions of the cluster.
@@ -319,9 +318,10 @@ fn cluster(it: &InfoSnapshot, fields: &mut Fields) {
 }
 
 fn keyspace(it: &InfoSnapshot, fields: &mut Fields) {
-    if it.keys > 0 {
-        let line = format!("keys={},expires={},avg_ttl={}", it.keys, it.expiring_keys, it.mean_ttl_ms);
-        fields.put("db0", line);
+    for (database, size) in &it.databases {
+        let mean_ttl_ms = size.left_ms / size.expires.max(1);
+        let line = format!("keys={},expires={},avg_ttl={mean_ttl_ms}", size.keys, size.expires);
+        fields.put(&format!("db{database}"), line);
     }
 }
 
@@ -396,9 +396,10 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         maxmemory_policy: "noeviction",
         backlog_bytes: 0,
         backlog_max: 1 << 24,
-        keys: 2,
-        expiring_keys: 1,
-        mean_ttl_ms: 500,
+        databases: BTreeMap::from([
+            (0, Size { keys: 2, expires: 1, left_ms: 500 }),
+            (7, Size { keys: 1, expires: 0, left_ms: 0 }),
+        ]),
         counts: Counts { primary: 64, holder: 64, ..Counts::default() },
         partitions: 64,
         replication: 2,
@@ -439,7 +440,8 @@ mod tests {
     fn sections_have_the_form_of_redis() {
         assert_eq!(
             ask(&["keyspace", "cluster"]),
-            "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\ndb0:keys=2,expires=1,avg_ttl=500\r\n"
+            "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\ndb0:keys=2,expires=1,avg_ttl=500\r\n\
+             db7:keys=1,expires=0,avg_ttl=0\r\n"
         );
         assert_eq!(ask(&["errorstats"]), "# Errorstats\r\nerrorstat_ERR:count=1\r\n");
         assert_eq!(

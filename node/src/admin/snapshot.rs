@@ -3,6 +3,7 @@
 //! For: filling what `info`, `status` and `CLUSTER LINKS` show from the running node.
 //! Not here: how they are shown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use korum_protocol::map::View;
@@ -15,10 +16,10 @@ use crate::command::cluster::Link;
 use crate::command::memory::MemoryFigures;
 use crate::config::live::POLICIES;
 use crate::dispatch::Port;
+use crate::dispatch::databases::Size;
 use crate::net::pubsub::Topic;
 use crate::net::session::PortKind;
 use crate::node::Node;
-use crate::store::Role;
 
 /// What the node knows beside the map.
 #[must_use]
@@ -81,17 +82,14 @@ fn percentiles(node: &Node) -> Vec<f64> {
     text.split(' ').filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Everything that `INFO` shows; `keys` is what `DBSIZE` says on this port.
+/// Everything that `INFO` shows; `databases` as large as this port sees them.
 #[must_use]
-pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
+pub fn info(node: &Arc<Node>, port: Port, databases: BTreeMap<u8, Size>) -> InfoSnapshot {
     let view = node.view();
-    let (mut data_bytes, mut backlog_bytes, mut expiring_keys) = (0, 0, 0);
+    let (mut data_bytes, mut backlog_bytes) = (0, 0);
     node.store().for_each(|_, partition| {
         data_bytes += partition.keyspace.memory_bytes() as u64;
         backlog_bytes += partition.history.memory_bytes() as u64;
-        if matches!(partition.role, Role::Primary(_)) {
-            expiring_keys += partition.keyspace.expires_len() as u64;
-        }
     });
     let (map, network) = (&view.map, &node.config().network);
     let port = if port == Port::Cluster { PortKind::Cluster } else { PortKind::Client };
@@ -118,9 +116,7 @@ pub fn info(node: &Arc<Node>, port: Port, keys: u64) -> InfoSnapshot {
         maxmemory_policy: POLICIES[node.live.policy()],
         backlog_bytes,
         backlog_max: node.config().limits.backlog,
-        keys,
-        expiring_keys,
-        mean_ttl_ms: 0,
+        databases,
         counts: status::count(&view, node.id()),
         partitions: map.partitions,
         replication: map.replication,

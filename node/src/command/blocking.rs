@@ -1,6 +1,6 @@
 //! How long a command waits that finds nothing.
 //!
-//! For: the timeouts of commands that may wait, with Redis' errors.
+//! For: the timeouts of commands that may wait, with Redis' errors; telling whether there is something for one.
 //! Not here: waiting (`dispatch::blocking`); what they do when there is something is their family's.
 //!
 //! Run on a partition, such a command does what it can do at once, or answers null: that is all that it does in a
@@ -14,7 +14,8 @@ use korum_protocol::resp::Args;
 use super::args::is;
 use super::string::float::LongDouble;
 use super::{Call, Stop};
-use crate::store::integer;
+use crate::store::waiting::Wanted;
+use crate::store::{Entry, integer};
 
 /// How long a command waits; `None`: for ever. To be asked of one that was found right.
 #[must_use]
@@ -52,6 +53,34 @@ pub fn block_option<'a>(args: &Args<'a>) -> Option<&'a [u8]> {
         };
     }
     None
+}
+
+/// Where the keys of `KORUM READY` begin.
+pub const READY_KEYS: usize = 4;
+
+/// What `KORUM READY` asks for: `LIST` or `ZSET`; `None` for a value of any type.
+#[must_use]
+pub fn ready_for(args: &Args<'_>) -> Option<Wanted> {
+    match args.get(READY_KEYS - 1)? {
+        b"LIST" => Some(Wanted::ListItem),
+        b"ZSET" => Some(Wanted::Member),
+        _ => None,
+    }
+}
+
+/// `KORUM READY slot LIST|ZSET|ANY key …`: which of the keys is the first that has such a value, or null. Nothing is
+/// taken.
+pub fn ready(call: &mut Call<'_>) {
+    let wanted = ready_for(&call.args);
+    let has_it = |&at: &usize| {
+        let value = call.keyspace.peek(call.place(at).key, call.now_ms).map(Entry::value);
+        wanted.map_or(value.is_some(), |wanted| wanted.is_met(value))
+    };
+    let first = (READY_KEYS..call.args.len()).find(has_it);
+    match first.and_then(|first| i64::try_from(first - READY_KEYS).ok()) {
+        Some(first) => call.reply.integer(first),
+        None => call.reply.null(),
+    }
 }
 
 /// Checks the timeout at an argument, which is in seconds.

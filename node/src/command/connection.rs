@@ -7,10 +7,12 @@ use bytes::BytesMut;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::client::INVALID_NAME;
-use super::subcommand::{NOT_AN_INTEGER, SYNTAX, integer, lower, wrong_arity};
+use super::names;
+use super::subcommand::{SYNTAX, integer, lower, wrong_arity};
 use crate::config::Consistency;
 use crate::net::clients::{Client, Flag, is_valid_name};
 use crate::net::session::{PortKind, Session};
+use crate::store::Databases;
 
 /// The Redis version whose behaviour clients may count on.
 pub const REDIS_VERSION: &str = "7.2.0";
@@ -163,18 +165,24 @@ pub fn echo(args: Args<'_>, reply: &mut ReplyWriter<'_>) {
     if args.len() == 2 { reply.bulk(&args[1]) } else { wrong_arity("echo", reply) }
 }
 
-/// `SELECT index`: there is one database.
-pub fn select(args: Args<'_>, session: &Session, reply: &mut ReplyWriter<'_>) {
+/// `SELECT index`: there are `databases`, one on the cluster port.
+pub fn select(
+    args: Args<'_>,
+    session: &mut Session,
+    me: &Client,
+    databases: &Databases,
+    reply: &mut ReplyWriter<'_>,
+) {
     if args.len() != 2 {
         return wrong_arity("select", reply);
     }
-    match integer(&args[1]).and_then(|index| i32::try_from(index).ok()) {
-        None => reply.error(NOT_AN_INTEGER),
-        Some(0) => reply.ok(),
-        Some(_) if session.port == PortKind::Cluster => {
-            reply.error("ERR SELECT is not allowed in cluster mode");
+    match names::select(databases, &args[1], session.port == PortKind::Cluster) {
+        Err(text) => reply.error(&text),
+        Ok(database) => {
+            session.database = database;
+            me.set_database(database);
+            reply.ok();
         }
-        Some(_) => reply.error("ERR DB index is out of range"),
     }
 }
 
@@ -190,6 +198,7 @@ pub fn reset(session: &mut Session, me: &Client, password: &str, reply: &mut Rep
     me.set_name("");
     me.set_version(ProtocolVersion::Resp2);
     me.set_transaction(None, 0, 0);
+    me.set_database(0);
     [Flag::ReadOnly, Flag::NoEvict, Flag::NoTouch].into_iter().for_each(|flag| me.set_flag(flag, false));
     reply.simple("RESET");
 }
@@ -315,15 +324,21 @@ mod tests {
     }
 
     #[test]
-    fn select_knows_one_database() {
-        let mut session = Session::new(1, PortKind::Client, false);
-        let ask =
-            |line: &str, session: &Session| answer(line, Resp2, |args, reply| select(args, session, reply));
-        assert_eq!(ask("select 0", &session), "+OK\r\n");
-        assert_eq!(ask("select 1", &session), "-ERR DB index is out of range\r\n");
-        assert_eq!(ask("select a", &session), "-ERR value is not an integer or out of range\r\n");
+    fn select_chooses_a_database_until_reset() {
+        let (mut session, place) = (Session::new(1, PortKind::Client, false), place());
+        let ask = |line: &str, session: &mut Session| {
+            let databases = Databases::default();
+            answer(line, Resp2, |args, reply| select(args, session, &place.client, &databases, reply))
+        };
+        assert_eq!(ask("select 15", &mut session), "+OK\r\n");
+        assert_eq!(ask("select 16", &mut session), "-ERR DB index is out of range\r\n");
+        assert_eq!(ask("select a", &mut session), "-ERR value is not an integer or out of range\r\n");
+        assert_eq!((session.database, place.client.database()), (15, 15));
+        answer("reset", Resp2, |_, reply| reset(&mut session, &place.client, "", reply));
+        assert_eq!((session.database, place.client.database()), (0, 0));
         session.port = PortKind::Cluster;
-        assert_eq!(ask("select 1", &session), "-ERR SELECT is not allowed in cluster mode\r\n");
+        assert_eq!(ask("select 1", &mut session), "-ERR SELECT is not allowed in cluster mode\r\n");
+        assert_eq!(ask("select 0", &mut session), "+OK\r\n");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::store::{Change, Classes, Collection, Entry, Source, StringRef, String
 
 pub mod args;
 pub mod looks;
+pub mod names;
 // About keys, under a partition's lock.
 pub mod bitmap;
 pub mod blocking;
@@ -53,6 +54,8 @@ pub mod topology;
 pub mod tracking;
 
 #[cfg(test)]
+mod databases_tests;
+#[cfg(test)]
 mod events_tests;
 #[cfg(test)]
 mod no_divergence;
@@ -64,11 +67,14 @@ pub mod test_maps;
 mod testing;
 
 pub use looks::Looks;
+pub use names::Names;
 
 /// One command on one partition, under its lock. All its keys are in this partition.
 pub struct Call<'a> {
     /// The arguments; 0 is the command's name. Their number was checked against the command's arity.
     pub args: Args<'a>,
+    /// What its keys mean: the database.
+    pub names: &'a Names,
     /// The partition's keys.
     pub keyspace: &'a mut Keyspace,
     /// Unix ms; the same for the whole command.
@@ -97,9 +103,10 @@ pub const SYNTAX_ERROR: &str = "ERR syntax error";
 
 impl<'a> Call<'a> {
     /// A call of another command in this one: same partition, same moment, one set of effects and one reply.
-    pub fn nested<'n>(&'n mut self, args: Args<'n>) -> Call<'n> {
+    pub fn nested<'n>(&'n mut self, args: Args<'n>, names: &'n Names) -> Call<'n> {
         Call {
             args,
+            names,
             keyspace: self.keyspace,
             now_ms: self.now_ms,
             random: self.random,
@@ -112,18 +119,18 @@ impl<'a> Call<'a> {
     }
 
     /// The same, with a reply of its own.
-    pub fn nested_apart<'n>(&'n mut self, args: Args<'n>, reply: ReplyWriter<'n>) -> Call<'n> {
-        Call { reply, ..self.nested(args) }
+    pub fn nested_apart<'n>(
+        &'n mut self,
+        args: Args<'n>,
+        names: &'n Names,
+        reply: ReplyWriter<'n>,
+    ) -> Call<'n> {
+        Call { reply, ..self.nested(args, names) }
     }
 
     /// The argument at `index`; the arity check has shown that there is one.
     fn arg(&self, index: usize) -> &'a [u8] {
         self.args.get(index).expect("the arity was checked")
-    }
-
-    /// The key at argument `index`.
-    fn place(&self, index: usize) -> Place<'a> {
-        self.keyspace.place(self.arg(index))
     }
 
     /// Runs a command that may stop with an error.

@@ -95,7 +95,7 @@ proptest! {
             7 => connection::hello(args, &mut session, me, "pw", reply),
             8 => connection::auth(args, &mut session, "pw", reply),
             9 => connection::ping(args, reply),
-            10 => connection::select(args, &session, reply),
+            10 => connection::select(args, &mut session, me, &crate::store::Databases::default(), reply),
             11 => server::lolwut(args, 1, reply),
             12 => server::slowlog(args, &SlowLog::default(), reply),
             13 => {

@@ -1,7 +1,7 @@
 //! What one partition answers when every partition is asked.
 //!
-//! For: the parts of `DBSIZE KEYS SCAN RANDOMKEY FLUSHALL`, as the internal commands `KORUM PART` and
-//! `KORUM CLEAR`, whose argument 2 is the partition's number.
+//! For: the parts of `DBSIZE KEYS SCAN RANDOMKEY FLUSHDB FLUSHALL`, as the internal commands `KORUM PART` and
+//! `KORUM CLEAR`, whose argument 2 is the partition's number. They are about the call's database.
 //! Not here: which partitions are asked, and what their answers make together (`dispatch::everywhere`).
 
 use std::borrow::Cow;
@@ -10,20 +10,36 @@ use korum_protocol::command::glob;
 use korum_protocol::resp::Args;
 
 use super::{Call, SYNTAX_ERROR, Stop};
-use crate::store::HashPosition;
+use crate::store::database::split;
+use crate::store::{Entry, HashPosition};
 
-/// `KORUM CLEAR partition`
+/// Entries that a step of `SCAN` looks at where its database has few of them, whatever its count: a millisecond.
+const LOOKED_MAX: usize = 10_000;
+
+/// `KORUM CLEAR partition [DB]`
 pub fn clear(call: &mut Call<'_>) {
-    call.effects.garbage_mut().absorb(&mut call.keyspace.clear());
-    call.effects.cleared();
+    let room = call.names.room();
+    if call.args.get(3).is_none() {
+        call.effects.garbage_mut().absorb(&mut call.keyspace.clear());
+        call.effects.cleared();
+    } else if call.keyspace.count(room).keys > 0 {
+        call.keyspace.clear_room(room, call.effects.garbage_mut());
+        call.effects.cleared_room(room);
+    }
     call.reply.ok();
 }
 
-/// `KORUM PART partition COUNT | RANDOM | KEYS pattern | SCAN from count [MATCH pattern] [TYPE type]`
+/// `KORUM PART partition COUNT | SIZES | SWAPPED swaps | RANDOM | KEYS pattern
+/// | SCAN from count [MATCH pattern] [TYPE type]`
 pub fn part(call: &mut Call<'_>) {
     let args = call.args;
     match args.get(3).map(<[u8]>::to_ascii_uppercase).as_deref() {
-        Some(b"COUNT") => call.reply.integer(call.keyspace.len() as i64),
+        Some(b"COUNT") => call.reply.integer(call.keyspace.count(call.names.room()).keys as i64),
+        Some(b"SIZES") => sizes(call),
+        Some(b"SWAPPED") if args.len() == 5 => {
+            let swaps = std::str::from_utf8(&args[4]).ok().and_then(|text| text.parse::<u64>().ok());
+            call.reply.integer(swaps.is_some_and(|swaps| call.names.databases().swaps() >= swaps).into());
+        }
         Some(b"RANDOM") => random(call),
         Some(b"KEYS") if args.len() == 5 => keys(call, &args[4]),
         Some(b"SCAN") if args.len() >= 6 => scan(call),
@@ -31,15 +47,35 @@ pub fn part(call: &mut Call<'_>) {
     }
 }
 
+/// Of each database that has keys: its number, its keys, those with a deadline, and what is left until then, ms, of all
+/// of them together.
+fn sizes(call: &mut Call<'_>) {
+    let counts: Vec<_> = call.keyspace.counts().collect();
+    call.reply.array(4 * counts.len());
+    for (room, count) in counts {
+        let left_ms = i64::try_from(count.left_ms(call.now_ms)).unwrap_or(i64::MAX);
+        let numbers =
+            [call.names.databases().database(room).into(), count.keys as i64, count.expires as i64, left_ms];
+        numbers.into_iter().for_each(|number| call.reply.integer(number));
+    }
+}
+
+/// The name of an entry that is alive and in a room.
+fn name_in<'e>(entry: &'e Entry, room: u8, now_ms: u64) -> Option<&'e [u8]> {
+    let (of, name) = split(entry.key());
+    (of == room && !entry.is_expired(now_ms)).then_some(name)
+}
+
 fn random(call: &mut Call<'_>) {
-    match call.keyspace.random(call.now_ms, call.random) {
-        Some(entry) => call.reply.bulk(entry.key()),
+    match call.keyspace.random(call.names.room(), call.now_ms, call.random) {
+        Some(entry) => call.reply.bulk(split(entry.key()).1),
         None => call.reply.null(),
     }
 }
 
 fn keys(call: &mut Call<'_>, pattern: &[u8]) {
     let mut found: Vec<&[u8]> = Vec::new();
+    let room = call.names.room();
     let mut from = Some(HashPosition::START);
     while let Some(position) = from {
         let scanned = call.keyspace.scan(position, usize::MAX);
@@ -47,8 +83,8 @@ fn keys(call: &mut Call<'_>, pattern: &[u8]) {
             scanned
                 .entries
                 .iter()
-                .filter(|entry| !entry.is_expired(call.now_ms) && glob::matches(pattern, entry.key()))
-                .map(|entry| entry.key()),
+                .filter_map(|entry| name_in(entry, room, call.now_ms))
+                .filter(|name| glob::matches(pattern, name)),
         );
         from = scanned.next;
     }
@@ -67,6 +103,16 @@ fn scan(call: &mut Call<'_>) {
         Err(text) => return call.reply.error(&text),
     };
     let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let room = call.names.room();
+    let held = call.keyspace.count(room).keys;
+    if held == 0 {
+        call.reply.array(2);
+        call.reply.integer(-1);
+        return call.reply.array(0);
+    }
+    // Where the database has a small share of the keys, more of them are looked at.
+    let share = call.keyspace.len() / held;
+    let count = if share > 1 { count.max(count.saturating_mul(share).min(LOOKED_MAX)) } else { count };
     let scanned = call.keyspace.scan(HashPosition::new(from), count);
     let is_wanted = |key: &[u8], type_name: &str| {
         filter.pattern.is_none_or(|pattern| glob::matches(pattern, key))
@@ -75,8 +121,9 @@ fn scan(call: &mut Call<'_>) {
     let found: Vec<&[u8]> = scanned
         .entries
         .iter()
-        .filter(|entry| !entry.is_expired(call.now_ms) && is_wanted(entry.key(), entry.value().type_name()))
-        .map(|entry| entry.key())
+        .filter_map(|entry| Some((name_in(entry, room, call.now_ms)?, entry)))
+        .filter(|(name, entry)| is_wanted(name, entry.value().type_name()))
+        .map(|(name, _)| name)
         .collect();
     call.reply.array(2);
     call.reply.integer(scanned.next.map_or(-1, |next| next.get() as i64));

@@ -9,7 +9,7 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 use korum_protocol::rope::Rope;
 use rand::SeedableRng;
 
-use super::{Call, Looks};
+use super::{Call, Looks, Names};
 use crate::dispatch::execute;
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
@@ -24,6 +24,7 @@ pub struct Bench {
     pub replica: Keyspace,
     pub now_ms: u64,
     pub version: ProtocolVersion,
+    pub database: u8,
     random: Random,
     /// Effects of the last command.
     pub count: usize,
@@ -38,6 +39,7 @@ impl Bench {
             replica: Keyspace::new(7),
             now_ms: NOW_MS,
             version: ProtocolVersion::Resp2,
+            database: 0,
             random: Random::seed_from_u64(1),
             count: 0,
             notices: Vec::new(),
@@ -58,6 +60,7 @@ impl Bench {
         effects.notices.want(Classes::parse("AKEmn"));
         let mut call = Call {
             args: Args::new(source.buffer(), &ranges),
+            names: &Names::new(&self.keyspace.databases.clone(), self.database, false),
             keyspace: &mut self.keyspace,
             now_ms: self.now_ms,
             random: &mut self.random,
@@ -68,7 +71,7 @@ impl Bench {
             reply: ReplyWriter::holding(&mut out, self.version),
         };
         let mut name = String::from_utf8(arguments[0].to_ascii_lowercase()).unwrap();
-        if matches!(&name[..], "object" | "memory" | "xgroup" | "xinfo") {
+        if matches!(&name[..], "object" | "memory" | "xgroup" | "xinfo" | "korum") {
             name = format!("{name}|{}", String::from_utf8_lossy(arguments[1]).to_ascii_lowercase());
         }
         let spec = lookup_whole(&name).unwrap_or_else(|| panic!("no command {name}"));

@@ -14,7 +14,7 @@ use rand::SeedableRng;
 
 use super::super::testing::NOW_MS;
 use super::super::unit::{UnitWriter, Watched, watch_request};
-use super::super::{Call, Looks};
+use super::super::{Call, Looks, Names};
 use crate::dispatch::execute;
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
@@ -44,6 +44,7 @@ impl Room {
         let (mut out, mut effects) = (Rope::new(), Effects::new(true));
         let call = &mut Call {
             args,
+            names: &Names::new(&self.keyspace.databases.clone(), 0, false),
             keyspace: &mut self.keyspace,
             now_ms: self.now_ms,
             random: &mut Random::seed_from_u64(1),
@@ -70,9 +71,9 @@ impl Room {
     fn watch(&mut self, key: &str) -> Watched {
         let reply = self.run(CommandId::KorumWatch, &watch_request(0, std::iter::once(key.as_bytes())));
         let numbers: Vec<u64> = reply.split([':', '|']).filter_map(|word| word.parse().ok()).collect();
-        let [era, sequence] = numbers[..] else { panic!("{reply}") };
+        let [era, sequence, swaps] = numbers[..] else { panic!("{reply}") };
         let key = Bytes::copy_from_slice(key.as_bytes());
-        Watched { key, since: Position { era: Epoch(era), sequence } }
+        Watched { key, since: Position { era: Epoch(era), sequence }, swaps }
     }
 }
 

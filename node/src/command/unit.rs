@@ -4,7 +4,7 @@
 //! Not here: queueing (`dispatch::transaction`), running it (`transaction`).
 //!
 //! ```text
-//! head = watched u32 | (era u64 | sequence u64)*  for each watched key | (arguments u32)*  for each command
+//! head = watched u32 | (era u64 | sequence u64 | swaps u64)*  for each watched key | (arguments u32)*  for each command
 //! ```
 //! The watched keys follow, then the arguments of all commands, one command after the other, as they came in: so long
 //! ones are found in the request's buffer, and nothing is parsed twice.
@@ -16,14 +16,18 @@ use korum_protocol::resp::decode::{encode_header, encode_request};
 
 /// Arguments before the watched keys.
 const PREFIX: usize = 4;
+/// Bytes of the head for each watched key.
+const WATCHED_BYTES: usize = 24;
 
 /// A key that must not have changed, and since when.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Watched {
-    /// The key.
+    /// The key, as it would be stored if each database had the room of its number (`store::database`).
     pub key: Bytes,
     /// Where its partition stood when it was watched.
     pub since: Position,
+    /// How often databases had been swapped by then.
+    pub swaps: u64,
 }
 
 /// Collects the commands of a unit.
@@ -52,11 +56,12 @@ impl UnitWriter {
     /// The whole request. `reads_only`: none of the commands writes.
     #[must_use]
     pub fn finish(self, slot: u16, watched: &[Watched], reads_only: bool) -> Bytes {
-        let mut head = BytesMut::with_capacity(4 + 16 * watched.len() + 4 * self.counts.len());
+        let mut head = BytesMut::with_capacity(4 + WATCHED_BYTES * watched.len() + 4 * self.counts.len());
         head.put_u32(watched.len() as u32);
         for key in watched {
             head.put_u64(key.since.era.0);
             head.put_u64(key.since.sequence);
+            head.put_u64(key.swaps);
         }
         self.counts.iter().for_each(|&count| head.put_u32(count));
         let name: &[u8] = if reads_only { b"EXEC-RO" } else { b"EXEC" };
@@ -106,7 +111,7 @@ impl<'a> Unit<'a> {
     pub fn read(args: Args<'a>) -> Option<Self> {
         let mut head = args.get(3)?;
         let watched = head.try_get_u32().ok()? as usize;
-        let (since, counts) = head.split_at_checked(watched.checked_mul(16)?)?;
+        let (since, counts) = head.split_at_checked(watched.checked_mul(WATCHED_BYTES)?)?;
         let unit = Self { args, watched, since, counts };
         let arguments: usize = unit.counts().sum();
         let fits = counts.len().is_multiple_of(4) && PREFIX + watched + arguments == args.len();
@@ -123,12 +128,12 @@ impl<'a> Unit<'a> {
         self.counts.len() / 4
     }
 
-    /// The watched keys, each with the position since which it is watched.
-    pub fn watched(&self) -> impl Iterator<Item = (&'a [u8], Position)> + use<'a> {
+    /// The watched keys, each with the position since which it is watched, and the number of swaps until then.
+    pub fn watched(&self) -> impl Iterator<Item = (&'a [u8], Position, u64)> + use<'a> {
         let keys = self.args.part(PREFIX, PREFIX + self.watched);
-        self.since.chunks_exact(16).enumerate().filter_map(move |(at, mut since)| {
-            let since = Position { era: Epoch(since.get_u64()), sequence: since.get_u64() };
-            Some((keys.get(at)?, since))
+        self.since.chunks_exact(WATCHED_BYTES).enumerate().filter_map(move |(at, mut since)| {
+            let position = Position { era: Epoch(since.get_u64()), sequence: since.get_u64() };
+            Some((keys.get(at)?, position, since.get_u64()))
         })
     }
 
@@ -160,12 +165,15 @@ mod tests {
         #[test]
         fn a_unit_reads_back(
             slot in 0..16384_u16,
-            watched: Vec<(Vec<u8>, u64, u64)>,
+            watched: Vec<(Vec<u8>, u64, u64, u64)>,
             commands in prop::collection::vec(prop::collection::vec(any::<Vec<u8>>(), 1..5), 0..6),
         ) {
             let watched: Vec<Watched> = watched
                 .into_iter()
-                .map(|(key, era, sequence)| Watched { key: key.into(), since: Position { era: Epoch(era), sequence } })
+                .map(|(key, era, sequence, swaps)| {
+                    let since = Position { era: Epoch(era), sequence };
+                    Watched { key: key.into(), since, swaps }
+                })
                 .collect();
             let mut writer = UnitWriter::default();
             for command in &commands {
@@ -182,7 +190,7 @@ mod tests {
             prop_assert_eq!(found, commands);
             let found: Vec<Watched> = unit
                 .watched()
-                .map(|(key, since)| Watched { key: Bytes::copy_from_slice(key), since })
+                .map(|(key, since, swaps)| Watched { key: Bytes::copy_from_slice(key), since, swaps })
                 .collect();
             prop_assert_eq!(found, watched);
         }

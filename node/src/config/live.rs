@@ -51,6 +51,7 @@ struct Hot {
     tracked_keys: AtomicU64,
     latency_ms: AtomicU64,
     slower_than_us: AtomicU64,
+    crosses_slots: AtomicBool,
     tracks_latency: AtomicBool,
 }
 
@@ -217,6 +218,11 @@ impl Live {
         Some(self.hot.latency_ms.load(Relaxed)).filter(|&ms| ms > 0)
     }
 
+    /// Whether a transaction whose keys are in several slots is run as a unit for each.
+    pub fn cross_slot_transactions(&self) -> bool {
+        self.hot.crosses_slots.load(Relaxed)
+    }
+
     /// Commands that take longer, in microseconds, are logged as slow; `None` turns that off.
     pub fn slowlog_slower_than_us(&self) -> Option<u64> {
         Some(self.hot.slower_than_us.load(Relaxed)).filter(|&us| us != u64::MAX)
@@ -239,6 +245,7 @@ impl Hot {
         self.output_bytes.store(output.unwrap_or(0), Relaxed);
         self.tracked_keys.store(number("tracking-table-max-keys"), Relaxed);
         self.latency_ms.store(number("latency-monitor-threshold"), Relaxed);
+        self.crosses_slots.store(texts["cross-slot-transactions"] == "yes", Relaxed);
         let events = Classes::parse(&texts["notify-keyspace-events"]);
         self.notify.store(u64::from(events.bits()), Relaxed);
         let classes = texts["client-output-buffer-limit"].split(' ');

@@ -132,6 +132,8 @@ pub struct Cluster {
     pub replica_timeout: Duration,
     /// When a write is answered.
     pub consistency: Consistency,
+    /// A transaction on the client port whose keys are in several slots is run as a unit for each, not refused.
+    pub cross_slot_transactions: bool,
     /// `CLUSTER SLOTS`, `SHARDS` and `NODES` list replicas too.
     pub topology_replicas: bool,
 }
@@ -150,6 +152,7 @@ impl Default for Cluster {
             rereplicate_after: lease::Timing::default().rereplicate_after,
             replica_timeout: Duration::from_secs(2),
             consistency: Consistency::Strong,
+            cross_slot_transactions: false,
             topology_replicas: false,
         }
     }
@@ -205,6 +208,8 @@ pub struct Limits {
     pub client_output_buffer_limit: u64,
     /// Memory for the backlogs of all partitions, bytes; 0 keeps none.
     pub backlog: u64,
+    /// Databases that clients choose from with `SELECT`.
+    pub databases: u16,
     /// Worker threads; the number of cores, unless given.
     pub threads: u16,
     /// Longest wait for acknowledgements, forwards and frozen partitions before a request is answered with an error.
@@ -222,6 +227,7 @@ impl Default for Limits {
             client_output_buffer_limit: 2 * limits::BULK_BYTES_MAX as u64,
             // Half a minute of 70,000 writes per second: until then a copy that was away may come back.
             backlog: 16 << 20,
+            databases: crate::store::database::DATABASES,
             threads: 0,
             request_timeout: Duration::from_secs(5),
         }

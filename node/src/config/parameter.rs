@@ -74,8 +74,9 @@ parameters! {
     "cluster-node-timeout" Kind::Fixed, |c| c.timing.lease.as_millis();
     "cluster-port" Kind::Fixed, |c| c.network.peer_port;
     "cluster-require-full-coverage" Kind::Fixed, |_| "no";
+    "cross-slot-transactions" Kind::YesNo, |c| if c.cluster.cross_slot_transactions { "yes" } else { "no" };
     "daemonize" Kind::Fixed, |_| "no";
-    "databases" Kind::Fixed, |_| 1;
+    "databases" Kind::Fixed, |c| c.limits.databases;
     "dbfilename" Kind::Fixed, |_| "";
     "dir" Kind::Fixed, |c| c.storage.dir.display();
     "hash-max-listpack-entries" Kind::Number(0, i64::MAX), |_| hash::PACKED_FIELDS_MAX;

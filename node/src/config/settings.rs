@@ -5,7 +5,7 @@
 //! Not here: reading of values (`value`), the order of the sources (`load`).
 
 use korum_protocol::limits::REPLICATION_MAX;
-use korum_protocol::map::LossPolicy;
+use korum_protocol::map::{DATABASES_MAX, LossPolicy};
 
 use super::live::POLICIES;
 use super::value::*;
@@ -107,6 +107,7 @@ settings! {
     cluster.rereplicate_after "rereplicate-after" One (duration(0, 30 * DAY)) "Copy what a dead node held after this time";
     cluster.replica_timeout "replica-timeout" One (duration(50, HOUR)) "Drop a replica that does not acknowledge for this long";
     cluster.consistency "consistency" One (one_of(CONSISTENCY)) "Answer writes when all copies have them (strong) or the primary alone (async)";
+    cluster.cross_slot_transactions "cross-slot-transactions" Switch (yes_no) "Run a MULTI whose keys are in several slots as one atomic unit for each slot";
     cluster.topology_replicas "topology-replicas" Switch (yes_no) "List replicas in CLUSTER SLOTS, SHARDS and NODES";
 
     timing.heartbeat "heartbeat" One (duration(5, HOUR)) "Distance of heartbeats to the leader";
@@ -123,6 +124,7 @@ settings! {
     limits.client_query_buffer_limit "client-query-buffer-limit" One (bytes(1 << 20, 4 * GIB)) "Most bytes of a connection that are not yet parsed";
     limits.client_output_buffer_limit "client-output-buffer-limit" One (bytes(1 << 20, i64::MAX as u64)) "Close a client that leaves more reply bytes unread";
     limits.backlog "repl-backlog-size" One (bytes(0, i64::MAX as u64)) "Memory for what brings a copy that was away up to date; 0: it is streamed";
+    limits.databases "databases" One (number(1, u64::from(DATABASES_MAX))) "Databases that clients choose from with SELECT";
     limits.threads "threads" One (number(1, 1024)) "Worker threads: one per core unless given";
     limits.request_timeout "request-timeout" One (duration(10, HOUR)) "Longest wait of a request for other nodes";
 

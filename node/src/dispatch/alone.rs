@@ -1,28 +1,25 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
-//! For: proposals of operators, `SHUTDOWN`, `INFO`, which counts keys everywhere, `PUBSUB`, which asks all nodes, and
-//! `DEBUG SLEEP`.
+//! For: proposals of operators, `SHUTDOWN`, `SWAPDB`, `INFO`, which counts keys everywhere, `PUBSUB`, which asks all
+//! nodes, and `DEBUG SLEEP`.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use korum_protocol::command::{CommandId, CommandSpec, Flags, lookup};
+use korum_protocol::command::{CommandId, CommandSpec, Flags};
 use korum_protocol::map::MapChange;
 use korum_protocol::resp::{Args, ReplyWriter};
-use korum_protocol::rope::Rope;
 
-use super::batch::Batch;
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{assemble, blocking, everywhere, publish, scripts, transaction, wait};
+use super::{blocking, databases, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::outcome::Outcome;
 use crate::command::server;
 use crate::command::{debug, korum};
-use crate::env::random::random;
 use crate::node::Node;
 use korum_raft::ProposeError;
 
@@ -41,6 +38,7 @@ fn is_for_the_cluster(id: CommandId) -> bool {
         CommandId::Info
             | CommandId::Shutdown
             | CommandId::Wait
+            | CommandId::SwapDb
             | CommandId::PubSubChannels
             | CommandId::PubSubNumsub
             | CommandId::PubSubNumpat
@@ -86,9 +84,10 @@ pub async fn run(
             }
             return;
         }
-        _ if blocking::may_wait(spec, args) => {
+        _ if blocking::runs_alone(spec, args, caller) => {
             return blocking::run(node, spec, args, caller, asker, out).await;
         }
+        CommandId::SwapDb => return databases::swap(node, args, caller, &mut reply).await,
         CommandId::Wait => return wait::run(node, args, caller, asker, &mut reply).await,
         CommandId::ScriptLoad
         | CommandId::ScriptExists
@@ -138,29 +137,7 @@ async fn propose(node: &Arc<Node>, change: MapChange, reply: &mut ReplyWriter<'_
 }
 
 async fn info(node: &Arc<Node>, args: &Args<'_>, caller: Caller, out: &mut BytesMut) {
-    let keys = count_keys(node, caller).await;
-    let snapshot = snapshot::info(node, caller.port, keys);
+    let databases = databases::sizes(node, caller).await;
+    let snapshot = snapshot::info(node, caller.port, databases);
     server::info(*args, &snapshot, &mut ReplyWriter::new(out, caller.version));
-}
-
-/// What `DBSIZE` says on this port; 0 if that cannot be known now.
-async fn count_keys(node: &Arc<Node>, caller: Caller) -> u64 {
-    let Some(spec) = lookup(b"dbsize") else { return 0 };
-    let request = b"*1\r\n$6\r\nDBSIZE\r\n";
-    let name = 8..14;
-    let mut batch = Batch::new(random());
-    batch.begin(node);
-    batch.open(0..request.len(), caller);
-    everywhere::run(
-        &mut batch,
-        node,
-        &node.view(),
-        spec,
-        &Args::new(request, std::slice::from_ref(&name)),
-        caller,
-    );
-    batch.finish(node, request, node.request_deadline()).await;
-    let mut reply = Rope::new();
-    batch.assemble(&mut reply, |_| None);
-    assemble::integer(reply.copied()).and_then(|keys| u64::try_from(keys).ok()).unwrap_or(0)
 }

@@ -28,7 +28,7 @@ use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
 use super::{execute, split, track};
 use crate::admin::stats::Counter;
-use crate::command::{Call, Looks, key};
+use crate::command::{Call, Looks, Names, key};
 use crate::env::random::Random;
 use crate::executor::worker_number;
 use crate::node::Node;
@@ -324,9 +324,10 @@ impl Batch {
             return false;
         }
         self.means.looks.prepare(spec, caller.marks_access);
+        let names = Names::of(&partition.keyspace.databases, caller);
         let (effects, reply) =
             (&mut Effects::read_only(), ReplyWriter::holding(&mut self.out, caller.version));
-        let mut call = self.means.call(node, *args, &mut partition.keyspace, effects, reply);
+        let mut call = self.means.call(node, *args, &names, &mut partition.keyspace, effects, reply);
         execute::run(spec.id, &mut call);
         true
     }
@@ -425,11 +426,17 @@ impl Batch {
         };
         let start = out.mark();
         let reply = ReplyWriter::holding(out, caller.version);
-        let mut call = self.means.call(node, *args, &mut partition.keyspace, &mut self.effects, reply);
+        let names = Names::of(&partition.keyspace.databases, caller);
+        let mut call =
+            self.means.call(node, *args, &names, &mut partition.keyspace, &mut self.effects, reply);
         execute::run_on(spec.id, &mut call, &mut partition.history);
-        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
-            self.parked =
-                Some(parking.park(id, primary, &partition.keyspace, spec, args, caller, self.means.now_ms));
+        if let Some(parking) = parking {
+            let (keyspace, now_ms) = (&mut partition.keyspace, self.means.now_ms);
+            if park::is_nothing(out.copied_since(start)) {
+                self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
+            } else {
+                parking.note_served(spec, args, keyspace, &mut self.effects);
+            }
         }
         let has_effects = self.effects.count() > 0;
         let mut waited = Vec::new();
@@ -448,7 +455,7 @@ impl Batch {
             primary.replicate(id, &mut partition.history, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
-        publish::announce(node, &mut self.effects);
+        publish::announce(node, &mut self.effects, &partition.keyspace.databases);
         track::announce(node, &mut self.effects);
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
@@ -474,8 +481,10 @@ impl Batch {
     ) {
         let (mut keyspace, mut effects) = (Keyspace::new(0), Effects::new(false));
         let reply = ReplyWriter::holding(&mut self.out, caller.version);
-        run(&mut self.means.call(node, *args, &mut keyspace, &mut effects, reply));
-        publish::announce(node, &mut effects);
+        let databases = node.databases();
+        let names = Names::of(&databases, caller);
+        run(&mut self.means.call(node, *args, &names, &mut keyspace, &mut effects, reply));
+        publish::announce(node, &mut effects, &databases);
     }
 
     fn block(&mut self, id: PartitionId) {

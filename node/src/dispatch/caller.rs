@@ -1,17 +1,20 @@
 //! Who asks, and on which terms.
 //!
 //! For: what a command's execution and its reply depend on beside its arguments; the same for commands that
-//! another node forwards, which say it in one byte.
+//! another node forwards, which say it in two bytes.
 //! Not here: what a connection remembers (`net::session`).
 
 use korum_protocol::resp::ProtocolVersion;
 
 use super::route::Port;
 
-/// In the byte of a forward: answers wait for the primary alone.
+/// In the first byte of a forward: answers wait for the primary alone.
 const ASYNC: u8 = 0x10;
-/// In the byte of a forward: reads do not count as uses.
+/// In the first byte of a forward: reads do not count as uses.
 const NO_TOUCH: u8 = 0x20;
+
+/// Bytes in which another node is told of a caller.
+pub const CALLER_BYTES: usize = 2;
 
 /// Who asks, and how the answer is to look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,26 +29,30 @@ pub struct Caller {
     pub reads_copies: bool,
     /// Reads count as uses of a key.
     pub marks_access: bool,
+    /// The database that it has chosen.
+    pub database: u8,
 }
 
 impl Caller {
-    /// What another node has to know of it, in one byte.
+    /// What another node has to know of it.
     #[must_use]
-    pub fn to_byte(self) -> u8 {
+    pub fn to_bytes(self) -> [u8; CALLER_BYTES] {
         let version = if self.version == ProtocolVersion::Resp3 { 3 } else { 2 };
-        version | if self.is_strong { 0 } else { ASYNC } | if self.marks_access { 0 } else { NO_TOUCH }
+        let terms =
+            version | if self.is_strong { 0 } else { ASYNC } | if self.marks_access { 0 } else { NO_TOUCH };
+        [terms, self.database]
     }
 
-    /// The same caller, as another node sees it; `None` for a byte that means nothing.
+    /// The same caller, as another node sees it; `None` for bytes that mean nothing.
     #[must_use]
-    pub fn forwarded(byte: u8) -> Option<Self> {
-        let version = match byte & !(ASYNC | NO_TOUCH) {
+    pub fn forwarded([terms, database]: [u8; CALLER_BYTES]) -> Option<Self> {
+        let version = match terms & !(ASYNC | NO_TOUCH) {
             2 => ProtocolVersion::Resp2,
             3 => ProtocolVersion::Resp3,
             _ => return None,
         };
-        let (is_strong, marks_access) = (byte & ASYNC == 0, byte & NO_TOUCH == 0);
-        Some(Self { port: Port::Forwarded, version, is_strong, reads_copies: false, marks_access })
+        let (is_strong, marks_access) = (terms & ASYNC == 0, terms & NO_TOUCH == 0);
+        Some(Self { port: Port::Forwarded, version, is_strong, reads_copies: false, marks_access, database })
     }
 }
 
@@ -56,8 +63,8 @@ mod tests {
     #[test]
     fn a_forward_keeps_the_terms() {
         for byte in 0..=u8::MAX {
-            match Caller::forwarded(byte) {
-                Some(caller) => assert_eq!(caller.to_byte(), byte),
+            match Caller::forwarded([byte, !byte]) {
+                Some(caller) => assert_eq!(caller.to_bytes(), [byte, !byte]),
                 None => assert!(byte & 0xF != 2 && byte & 0xF != 3 || byte & 0xC0 != 0, "{byte}"),
             }
         }

@@ -97,6 +97,7 @@ mod tests {
             is_strong: true,
             reads_copies: false,
             marks_access: true,
+            database: 0,
         };
         for (id, took) in [(CommandId::Get, None), (CommandId::Get, None), (CommandId::Keys, Some(700))] {
             batch.open(0..0, caller);

@@ -81,6 +81,17 @@ pub(super) fn ask(batch: &mut Batch, node: &Node, view: &View, caller: Caller, p
     fan.batch.last().combine = Combine::Sum(0);
 }
 
+/// Counts the partitions that are served with so many swaps of databases, for the opened command.
+pub(super) fn ask_swapped(batch: &mut Batch, node: &Node, view: &View, caller: Caller, swaps: u64) {
+    let swaps = swaps.to_string();
+    Fan { batch, node, view, caller }.ask_all(&[b"PART", b"SWAPPED", swaps.as_bytes()], Combine::Sum(0));
+}
+
+/// Asks all partitions how large their databases are, for the opened command.
+pub(super) fn ask_sizes(batch: &mut Batch, node: &Node, view: &View, caller: Caller) {
+    Fan { batch, node, view, caller }.ask_all(&[b"PART", b"SIZES"], Combine::Concat);
+}
+
 /// Runs a request of Korum's own on a partition, as a part of the opened command: here and now, or as a task.
 pub(super) fn submit(
     batch: &mut Batch,
@@ -157,6 +168,11 @@ impl Fan<'_> {
         self.batch.last().combine = combine;
     }
 
+    /// Keys of the caller's database in a partition, by what this node holds.
+    fn keys_per_partition(&self) -> f64 {
+        self.node.store().keys_per_partition(self.caller.database)
+    }
+
     fn sum(&mut self) {
         self.ask_all(&[b"PART", b"COUNT"], Combine::Sum(0));
     }
@@ -168,7 +184,9 @@ impl Fan<'_> {
             self.batch.reply(self.caller.version).error("ERR syntax error");
             return;
         }
-        self.ask_some(&[b"CLEAR"], Combine::AllOk, except);
+        let words: [&[u8]; 2] = [b"CLEAR", b"DB"];
+        let is_one = args[0].eq_ignore_ascii_case(b"flushdb");
+        self.ask_some(&words[..1 + usize::from(is_one)], Combine::AllOk, except);
     }
 
     fn keys(&mut self, pattern: &[u8]) {
@@ -177,7 +195,7 @@ impl Fan<'_> {
 
     fn random_key(&mut self) {
         let mut partitions = self.partitions();
-        let is_dense = self.node.keys_per_partition() >= 1.0;
+        let is_dense = self.keys_per_partition() >= 1.0;
         let first = self.batch.random_below(partitions.len().max(1));
         partitions.rotate_left(first);
         if is_dense {
@@ -197,7 +215,7 @@ impl Fan<'_> {
         let (first, position) = scan_cursor::split(options.cursor);
         let partitions: Vec<_> = self.partitions().into_iter().filter(|&id| u64::from(id) >= first).collect();
         // Enough partitions to find as many keys as asked, by what this node holds itself.
-        let density = self.node.keys_per_partition().max(0.01);
+        let density = self.keys_per_partition().max(0.01);
         let window = (options.count as f64 / density).ceil() as usize;
         let window = window.clamp(1, SCAN_PARTITIONS_MAX);
         let is_last = window >= partitions.len();

@@ -6,8 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream, string,
-    transaction,
+    Call, bitmap, blocking, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream,
+    string, transaction,
 };
 use crate::replication::history::History;
 
@@ -206,6 +206,7 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::Rename => key::rename,
         CommandId::RenameNx => key::renamenx,
         CommandId::Copy => key::copy,
+        CommandId::Move => key::move_,
         CommandId::ObjectEncoding => key::object_encoding,
         CommandId::ObjectFreq => key::object_freq,
         CommandId::ObjectIdletime => key::object_idletime,
@@ -216,6 +217,7 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::Restore => key::restore,
         CommandId::Sort => key::sort,
         CommandId::SortRo => key::sort_ro,
+        CommandId::KorumReady => blocking::ready,
         CommandId::KorumEval => script::eval,
         CommandId::KorumEvalRo => script::eval_ro,
         CommandId::Eval => |call| script::nested(call, CommandId::Eval),

@@ -44,6 +44,7 @@ pub(super) fn is_unit(id: CommandId) -> bool {
         CommandId::KorumExec
             | CommandId::KorumExecRo
             | CommandId::KorumWatch
+            | CommandId::KorumReady
             | CommandId::KorumEval
             | CommandId::KorumEvalRo
     )

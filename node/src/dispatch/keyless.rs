@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use korum_protocol::command::{CommandId, CommandSpec, Flags, introspect};
 use korum_protocol::map::View;
+use korum_protocol::placement::slot::slot_of;
 use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
@@ -24,6 +25,7 @@ use crate::net::clients::{Client, Flag};
 use crate::net::session::{PortKind, Session};
 use crate::node::Node;
 use crate::store::HashPosition;
+use crate::store::database::split;
 
 /// The connection that asks.
 pub struct Asker<'a> {
@@ -86,7 +88,7 @@ fn answer(
         CommandId::Echo => connection::echo(args, reply),
         CommandId::Hello => connection::hello(args, session, me, &password(), reply),
         CommandId::Auth => connection::auth(args, session, &password(), reply),
-        CommandId::Select => connection::select(args, session, reply),
+        CommandId::Select => connection::select(args, session, me, &node.databases(), reply),
         CommandId::Quit => connection::quit(session, reply),
         CommandId::Reset => connection::reset(session, me, &password(), reply),
         CommandId::ReadOnly => connection::read_only(args, session, me, true, reply),
@@ -208,10 +210,14 @@ impl KeysOfSlot<'_> {
         let partition = self.node.store().lock(id);
         let mut from = Some(HashPosition::START);
         while let Some(position) = from {
-            let scanned = partition.keyspace.scan(position, 1024);
+            let keyspace = &partition.keyspace;
+            // Cluster-aware clients know the first database.
+            let first = keyspace.databases.room(0);
+            let scanned = keyspace.scan(position, 1024);
             for entry in scanned.entries {
-                let is_of_slot = korum_protocol::placement::slot::slot_of(entry.key()) == slot;
-                if is_of_slot && !entry.is_expired(now_ms) && !visit(entry.key()) {
+                let (room, key) = split(entry.key());
+                let is_of_slot = room == first && slot_of(key) == slot;
+                if is_of_slot && !entry.is_expired(now_ms) && !visit(key) {
                     return;
                 }
             }

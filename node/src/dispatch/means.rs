@@ -5,7 +5,7 @@
 
 use korum_protocol::resp::{Args, ReplyWriter};
 
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names};
 use crate::env::random::Random;
 use crate::node::Node;
 use crate::replication::effect::Effects;
@@ -28,6 +28,7 @@ impl Means {
         &'a mut self,
         node: &'a Node,
         args: Args<'a>,
+        names: &'a Names,
         keyspace: &'a mut Keyspace,
         effects: &'a mut Effects,
         reply: ReplyWriter<'a>,
@@ -35,6 +36,7 @@ impl Means {
         let Self { now_ms, random, looks, source } = self;
         Call {
             args,
+            names,
             keyspace,
             now_ms: *now_ms,
             random,

@@ -9,7 +9,7 @@
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
 //! `wait`, those that wait for something to come by `blocking`); those that speak for the whole cluster on the client
-//! port by `everywhere`; what is said between `MULTI` and `EXEC` is queued by `transaction`; scripts find their way
+//! port by `everywhere`, some of them about databases by `databases`; what is said between `MULTI` and `EXEC` is queued by `transaction`; scripts find their way
 //! through `scripts`; messages go out by `publish`.
 
 pub mod caller;
@@ -23,6 +23,7 @@ mod forwarded;
 mod split;
 pub mod slices;
 pub mod everywhere;
+pub mod databases;
 pub mod blocking;
 pub mod transaction;
 pub mod publish;

@@ -35,11 +35,9 @@ use crate::net::forward::{Answer, FRAME_BYTES, ForwardError, REQUEST_HEADER_BYTE
 use crate::net::pubsub::{Message, Topic};
 use crate::node::Node;
 use crate::replication::effect::Effects;
-use crate::store::{Classes, Notice, Source};
+use crate::store::database::split;
+use crate::store::{Classes, Databases, Notice, Source};
 
-/// What stands before the key, or the event, in the channel of an event of a key. There is one database.
-const KEYSPACE: &[u8] = b"__keyspace@0__:";
-const KEYEVENT: &[u8] = b"__keyevent@0__:";
 /// How long a publisher waits for other nodes: as long as a node may be silent before it is marked down, and a little
 /// more. What has not answered by then is not counted.
 pub(super) const PEERS_WAIT: Duration = Duration::from_secs(1);
@@ -242,21 +240,26 @@ pub(super) async fn spread(node: &Node, published: &[Published]) -> Vec<i64> {
 /// their partition, so that what happens to a key is told in its order. Waits for nobody: a node that is not reached
 /// at this moment misses it.
 #[inline]
-pub fn announce(node: &Node, effects: &mut Effects) {
+pub fn announce(node: &Node, effects: &mut Effects, databases: &Databases) {
     if !effects.notices.is_empty() {
-        announce_all(node, effects);
+        announce_all(node, effects, databases);
     }
 }
 
 #[cold]
-fn announce_all(node: &Node, effects: &mut Effects) {
+fn announce_all(node: &Node, effects: &mut Effects, databases: &Databases) {
     let (classes, notices) = effects.notices.take();
-    let channel = |start: &[u8], end: &[u8]| Bytes::from([start, end].concat());
     let mut requests = Rope::new();
-    for Notice { event, key } in notices {
-        let of_key = classes.contains(Classes::KEYSPACE).then(|| (channel(KEYSPACE, &key), event.into()));
-        let of_event =
-            classes.contains(Classes::KEYEVENT).then(|| (channel(KEYEVENT, event.as_bytes()), key));
+    for Notice { event, key: stored } in notices {
+        let (room, key) = split(&stored);
+        let database = databases.database(room);
+        let channel = |kind: &str, end: &[u8]| {
+            Bytes::from([format!("__{kind}@{database}__:").as_bytes(), end].concat())
+        };
+        let of_key = classes.contains(Classes::KEYSPACE).then(|| (channel("keyspace", key), event.into()));
+        let of_event = classes
+            .contains(Classes::KEYEVENT)
+            .then(|| (channel("keyevent", event.as_bytes()), stored.slice_ref(key)));
         for (channel, payload) in of_key.into_iter().chain(of_event) {
             let message = Message { is_shard: false, channel, payload };
             deliver(node, &message);
@@ -352,11 +355,12 @@ async fn tell(node: &Node, requests: &Rope, count: usize, until: Tick) -> Vec<Ve
         is_strong: true,
         reads_copies: false,
         marks_access: false,
+        database: 0,
     };
     let mut open: Vec<NodeId> = others(node, &node.view()).collect();
     let mut gathered = Vec::with_capacity(open.len());
     loop {
-        let send = |&peer: &NodeId| (peer, node.forwards().send(peer, caller.to_byte(), requests, count));
+        let send = |&peer: &NodeId| (peer, node.forwards().send(peer, caller.to_bytes(), requests, count));
         let sent: Vec<_> = open.iter().map(send).collect();
         open.clear();
         for (peer, pending) in sent {

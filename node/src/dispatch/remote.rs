@@ -11,6 +11,7 @@ use korum_protocol::resp::decode::encode_header;
 use korum_protocol::rope::{HELD_BYTES_MIN, Rope};
 
 use super::batch::Batch;
+use super::caller::CALLER_BYTES;
 use super::finish::LOOK_AGAIN;
 use super::parts::{Failure, TaskRequest, TaskState};
 use super::route::Port;
@@ -35,7 +36,7 @@ impl Batch {
     /// order in which they are sent, or alone, if it is longer than such a frame. What comes after a long one waits
     /// for the next round.
     pub(super) fn send(&mut self, node: &Node, view: &View, input: &[u8]) -> Vec<Sent> {
-        let mut frames: Vec<(NodeId, u8, Rope, Vec<usize>)> = Vec::new();
+        let mut frames: Vec<(NodeId, [u8; CALLER_BYTES], Rope, Vec<usize>)> = Vec::new();
         let mut full: Vec<NodeId> = Vec::new();
         for at in 0..self.tasks.len() {
             let task = &self.tasks[at];
@@ -54,11 +55,11 @@ impl Batch {
                 full.push(target);
                 continue;
             }
-            let is_open = |frame: &&mut (NodeId, u8, Rope, Vec<usize>)| frame.0 == target;
+            let is_open = |frame: &&mut (NodeId, [u8; CALLER_BYTES], Rope, Vec<usize>)| frame.0 == target;
             let last = frames.iter_mut().rev().find(is_open);
-            let fits = last.is_some_and(|frame| frame.1 == caller.to_byte() && frame.2.len() + size <= room);
+            let fits = last.is_some_and(|frame| frame.1 == caller.to_bytes() && frame.2.len() + size <= room);
             if !fits {
-                frames.push((target, caller.to_byte(), Rope::new(), Vec::new()));
+                frames.push((target, caller.to_bytes(), Rope::new(), Vec::new()));
             }
             let frame = frames.iter_mut().rev().find(is_open).expect("one was just added if there was none");
             self.encode_task(at, input, &mut frame.2);

@@ -258,7 +258,7 @@ async fn ask_others(node: &Arc<Node>, words: &[&[u8]], caller: Caller) -> Vec<Re
     let view = node.view();
     let others = view.map.nodes.iter().filter(|(id, record)| **id != node.id() && record.is_up());
     let asked: Vec<_> =
-        others.map(|(id, _)| node.forwards().send(*id, caller.to_byte(), &request, 1)).collect();
+        others.map(|(id, _)| node.forwards().send(*id, caller.to_bytes(), &request, 1)).collect();
     let mut replies = Vec::new();
     for pending in asked {
         let Ok(Ok(answers)) = tokio::time::timeout(ASK_WAIT, pending.wait()).await else { continue };

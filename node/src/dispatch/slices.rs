@@ -149,6 +149,7 @@ mod tests {
             is_strong: true,
             reads_copies: false,
             marks_access: true,
+            database: 0,
         }
     }
 

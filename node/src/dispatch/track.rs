@@ -28,6 +28,7 @@ use crate::net::session::Session;
 use crate::net::tracking::Terms;
 use crate::node::Node;
 use crate::replication::effect::Effects;
+use crate::store::database::split;
 
 /// How often a node with such clients looks whether it still has its lease.
 const LOOK: Duration = Duration::from_millis(100);
@@ -84,7 +85,8 @@ pub fn before(
     node.clients.tracker.reads(client, keys, is_sure, options.is_broadcast, keys_max, &terms(node));
 }
 
-/// Tells the caches what a command has changed. To be called under the lock of the partition.
+/// Tells the caches what a command has changed, by the names of the keys, whatever their database, as Redis does. To
+/// be called under the lock of the partition.
 #[inline]
 pub fn announce(node: &Node, effects: &mut Effects) {
     if effects.notices.has_touched() {
@@ -99,7 +101,7 @@ fn announce_all(node: &Node, effects: &mut Effects) {
     if is_all {
         tracker.all_changed(&terms(node));
     } else {
-        tracker.changed(keys.iter().map(|key| &key[..]), &terms(node));
+        tracker.changed(keys.iter().map(|key| split(key).1), &terms(node));
     }
     let interested = tracker.interested();
     if interested.is_empty() {
@@ -107,10 +109,16 @@ fn announce_all(node: &Node, effects: &mut Effects) {
     }
     let mut words: Vec<&[u8]> = vec![b"INVALIDATE"];
     if !is_all {
-        words.extend(keys.iter().map(|key| &key[..]));
+        words.extend(keys.iter().map(|key| split(key).1));
     }
     let told = request(&words);
     interested.into_iter().for_each(|peer| node.forwards().tell(peer, &told));
+}
+
+/// Names lead to other keys than before at this node: caches everywhere have to hear of it.
+pub fn tell_everything(node: &Node) {
+    doubt(node);
+    node.clients.tracker.interested().into_iter().for_each(|peer| node.forwards().tell(peer, &everything()));
 }
 
 /// Does what a client has left to do.

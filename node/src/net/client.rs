@@ -82,6 +82,8 @@ pub struct Client {
     last_used: AtomicU64,
     flags: AtomicU32,
     resp: AtomicU8,
+    /// The database that it has chosen.
+    database: AtomicU8,
     query_bytes: AtomicU64,
     output_bytes: AtomicU64,
     /// Commands queued in a transaction; -1 outside of one.
@@ -122,6 +124,7 @@ impl Client {
             last_used: AtomicU64::new(now.0),
             flags: AtomicU32::new(0),
             resp: AtomicU8::new(2),
+            database: AtomicU8::new(0),
             query_bytes: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             queued: AtomicI64::new(-1),
@@ -178,6 +181,16 @@ impl Client {
     /// Whether a flag is set.
     pub fn has_flag(&self, flag: Flag) -> bool {
         self.flags.load(Relaxed) & flag as u32 != 0
+    }
+
+    /// Tells others which database it has chosen.
+    pub fn set_database(&self, database: u8) {
+        self.database.store(database, Relaxed);
+    }
+
+    /// The database that it has chosen.
+    pub fn database(&self) -> u8 {
+        self.database.load(Relaxed)
     }
 
     /// Tells its RESP version.
@@ -319,7 +332,7 @@ impl Client {
         let mut line = String::with_capacity(384);
         let _ = write!(
             line,
-            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db=0 sub={channels} psub={patterns} ssub={shard} \
+            "id={} addr={} laddr={} fd=0 name={} age={} idle={} flags={flags} db={} sub={channels} psub={patterns} ssub={shard} \
              multi={multi} watch={watch} qbuf={query} qbuf-free=0 argv-mem=0 multi-mem={transaction} rbs=0 rbp=0 obl={output} \
              oll={messages} omem={} \
              tot-mem={} events=r cmd={} user=default redir={} resp={} lib-name={} lib-ver={}",
@@ -329,6 +342,7 @@ impl Client {
             labels.name,
             now.since(self.created).as_secs(),
             now.since(self.last_used()).as_secs(),
+            self.database(),
             output + waiting,
             size_of::<Self>() as u64 + query + output + waiting + transaction,
             if labels.command.is_empty() { "NULL" } else { labels.command },

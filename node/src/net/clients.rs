@@ -245,12 +245,13 @@ mod tests {
         place.client.touch(second(12), "client|list");
         place.client.set_version(ProtocolVersion::Resp3);
         place.client.set_buffers(26, 0);
+        place.client.set_database(3);
         let line = place.client.line(second(15));
         let memory = size_of::<Client>() + 26;
         assert_eq!(
             line,
             format!(
-                "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=0 name=x age=5 idle=3 flags=N db=0 sub=0 psub=0 \
+                "id=1 addr=127.0.0.1:5000 laddr=127.0.0.1:6379 fd=0 name=x age=5 idle=3 flags=N db=3 sub=0 psub=0 \
                  ssub=0 multi=-1 watch=0 qbuf=26 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 \
                  tot-mem={memory} events=r cmd=client|list user=default redir=-1 resp=3 lib-name=redis-py lib-ver="
             )

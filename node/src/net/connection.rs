@@ -207,7 +207,7 @@ impl Connection {
                 Ok(spec) if self.batch.ends_before(spec) => break,
                 Ok(spec)
                     if alone::runs_alone(spec, &args)
-                        || blocking::may_wait(spec, &args)
+                        || blocking::runs_alone(spec, &args, caller)
                         || apart::runs_alone(spec, &self.session.transaction) =>
                 {
                     after = After::Alone(spec, consumed);

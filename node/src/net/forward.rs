@@ -5,11 +5,11 @@
 //! Next: `serve` is the other end.
 //!
 //! ```text
-//! request  id u64 | caller u8 | requests, as RESP           (any number, one after the other)
+//! request  id u64 | caller 2 | requests, as RESP           (any number, one after the other)
 //! reply    id u64 | first u32 | (status u8 | length u32 | reply)*     (for each request from the first on; in
 //!                                                                     several frames when it is much)
 //! told     requests, as RESP                 (that nobody answers)
-//! waiting  id u64 | caller u8 | client u64 | number u64 | resumed u8 | one request, as RESP
+//! waiting  id u64 | caller 2 | client u64 | number u64 | resumed u8 | one request, as RESP
 //!                                          (of a command that waits; its reply comes when there is one)
 //! cancel   id u64                          (of a command that waits: it shall not; its reply comes, or a null)
 //! goodbye  (nothing)                        (the last frame of a node that leaves: what it has not answered by
@@ -35,6 +35,7 @@ use smallvec::SmallVec;
 use tokio::sync::{Notify, oneshot};
 
 use super::peer::{Backoff, Cutter, FrameReader, FrameWriter, PeerConnection, Purpose, dial};
+use crate::dispatch::caller::CALLER_BYTES;
 use crate::dispatch::{publish, track};
 use crate::env::random::random;
 use crate::node::Node;
@@ -61,7 +62,7 @@ pub const FRAME_BYTES: usize = PIECE_BYTES;
 /// Bytes at the front of a long reply that are kept apart from it: more than its headers have.
 const REPLY_HEAD_BYTES: usize = 64;
 /// Bytes before the requests of a frame.
-pub const REQUEST_HEADER_BYTES: usize = 9;
+pub const REQUEST_HEADER_BYTES: usize = 8 + CALLER_BYTES;
 /// How long a dial may take.
 const DIAL_WAIT: Duration = Duration::from_secs(1);
 
@@ -236,14 +237,14 @@ impl Channel {
 }
 
 impl Forwards {
-    /// Sends a batch of `count` requests of one kind of caller (`Caller::to_byte`); never waits.
+    /// Sends a batch of `count` requests of one kind of caller (`Caller::to_bytes`); never waits.
     #[must_use]
-    pub fn send(&self, target: NodeId, caller: u8, requests: &Rope, count: usize) -> Pending {
+    pub fn send(&self, target: NodeId, caller: [u8; CALLER_BYTES], requests: &Rope, count: usize) -> Pending {
         let Some(channel) = self.channel(target) else { return Pending { receiver: None } };
         let id = channel.ids.fetch_add(1, Ordering::Relaxed);
         let mut body = Rope::new();
         body.copied_mut().put_u64(id);
-        body.copied_mut().put_u8(caller);
+        body.copied_mut().put_slice(&caller);
         body.append(requests);
         Pending { receiver: channel.append(id, REQUESTS, body, count) }
     }

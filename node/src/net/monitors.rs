@@ -67,7 +67,7 @@ impl Monitors {
         if skips || spec.flags.contains(Flags::ADMIN) {
             return;
         }
-        let line = line(args, &who.address.to_string(), wall_us);
+        let line = line(args, who.database(), &who.address.to_string(), wall_us);
         let frame = Frame::write(ProtocolVersion::Resp2, |reply| reply.simple(&line));
         for client in self.clients.read().unwrap_or_else(PoisonError::into_inner).iter() {
             // Who stops watching does not see that.
@@ -78,9 +78,9 @@ impl Monitors {
     }
 }
 
-fn line(args: &Args<'_>, address: &str, wall_us: u64) -> String {
+fn line(args: &Args<'_>, database: u8, address: &str, wall_us: u64) -> String {
     let (seconds, micros) = (wall_us / 1_000_000, wall_us % 1_000_000);
-    let mut line = format!("{seconds}.{micros:06} [0 {address}]");
+    let mut line = format!("{seconds}.{micros:06} [{database} {address}]");
     for arg in args.iter() {
         line.push_str(" \"");
         for &byte in arg {
@@ -113,8 +113,8 @@ mod tests {
         let ranges = [0..3, 3..text.len()];
         let args = Args::new(text, &ranges);
         assert_eq!(
-            line(&args, "127.0.0.1:5", 1_795_992_315_000_376),
-            "1795992315.000376 [0 127.0.0.1:5] \"set\" \"\\\"\\\\\\n\\xff ~\""
+            line(&args, 7, "127.0.0.1:5", 1_795_992_315_000_376),
+            "1795992315.000376 [7 127.0.0.1:5] \"set\" \"\\\"\\\\\\n\\xff ~\""
         );
     }
 }

@@ -55,6 +55,8 @@ pub struct Session {
     pub reply_mode: ReplyMode,
     /// Its reads do not count as uses for eviction.
     pub no_touch: bool,
+    /// The database that it has chosen.
+    pub database: u8,
     /// What its writes wait for; `None`: what the node's settings say.
     pub consistency: Option<Consistency>,
     /// Partitions to which it has written with the weaker promise.
@@ -82,6 +84,7 @@ impl Session {
             asking: false,
             reply_mode: ReplyMode::On,
             no_touch: false,
+            database: 0,
             consistency: None,
             written: BTreeSet::new(),
             transaction: Transaction::default(),
@@ -103,6 +106,7 @@ impl Session {
             is_strong: self.consistency.unwrap_or(default) == Consistency::Strong,
             reads_copies: self.readonly && self.port == PortKind::Cluster,
             marks_access: !self.no_touch,
+            database: self.database,
         }
     }
 

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use super::effect::{Effect, Effects};
 use super::history::History;
 use super::link::{Lane, Link, Place};
-use super::message::{Body, Compared, Message, Standing};
+use super::message::{Body, Compared, Message, SERVICE_BYTES, Standing};
 use super::replica::in_order;
 pub use super::waits::{Settlement, Waits};
 use crate::dispatch::blocking::park::Waiter;
@@ -416,7 +416,10 @@ impl Primary {
         let what = if *next == HashPosition::START { Piece::FirstChunk } else { Piece::NextChunk };
         let mut entries = Rope::new();
         let chunk = keyspace.read_chunk(*next, chunk_bytes, &mut entries);
-        let body = Body::Chunk { from: chunk.range.from.get(), to: chunk.range.until.get(), bytes: &entries };
+        let services = keyspace.served.within(chunk.range);
+        let bytes = entries.len() + SERVICE_BYTES * services.len();
+        let (from, to) = (chunk.range.from.get(), chunk.range.until.get());
+        let body = Body::Chunk { from, to, services, bytes: &entries };
         let place = link.append(&Message { partition, era, body });
         match chunk.next {
             Some(after) => *next = after,
@@ -426,7 +429,7 @@ impl Primary {
                 copy.goes_live(link, sent);
             }
         }
-        Some(Sent { what, bytes: entries.len(), keys: u64::from(chunk.entries), place })
+        Some(Sent { what, bytes, keys: u64::from(chunk.entries), place })
     }
 }
 
@@ -440,13 +443,16 @@ fn repair<'a>(
 ) -> Option<(Body<&'a Rope>, u64)> {
     let steps = history.since(standing.common).filter(|steps| steps.len() <= REPAIR_STEPS_MAX)?;
     let steps: Vec<HashPosition> = steps.collect();
-    let keys = keyspace.read_places(&in_order(&steps, &standing.ahead), REPAIR_BYTES_MAX, states)?;
+    let places = in_order(&steps, &standing.ahead);
+    let keys = keyspace.read_places(&places, REPAIR_BYTES_MAX, states)?;
+    let services = keyspace.served.at(&places);
     let body = Body::Repair {
         from: standing.position,
         common: standing.common,
         path: history.path().into(),
         steps,
         ahead: std::mem::take(&mut standing.ahead),
+        services,
         bytes: &*states,
     };
     Some((body, keys))

@@ -90,11 +90,11 @@ pub fn receive(
                 return Err(Refused::Gap(*id));
             }
         }
-        Body::Repair { from, common, path, steps, ahead, bytes } => {
+        Body::Repair { from, common, path, steps, ahead, services, bytes } => {
             if history.position() != Some(*from) {
                 return Err(Refused::Elsewhere(*id));
             }
-            keyspace.apply_places(&in_order(steps, ahead), bytes, source, garbage)?;
+            keyspace.apply_places(&in_order(steps, ahead), services, bytes, source, garbage)?;
             history.follow(*common, path, steps);
         }
         Body::Passing { bytes } => {
@@ -104,10 +104,10 @@ pub fn receive(
                 keyspace.apply(&Effect::decode(&mut bytes)?, source, garbage);
             }
         }
-        Body::Chunk { from, to, bytes } => {
+        Body::Chunk { from, to, services, bytes } => {
             history.forget();
             let range = HashRange { from: HashPosition::new(*from), until: HashPosition::new(*to) };
-            keyspace.apply_chunk(range, bytes, source, garbage)?;
+            keyspace.apply_chunk(range, services, bytes, source, garbage)?;
         }
         Body::Complete { path } => history.replace(path),
     }

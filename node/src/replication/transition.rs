@@ -9,6 +9,7 @@ use korum_protocol::map::{PartitionId, Row, View};
 
 use super::link::Link;
 use super::primary::{PeerCopy, Primary};
+use crate::store::served::Served;
 use crate::store::{Garbage, Partition, Role};
 
 /// Who asks for its roles.
@@ -79,6 +80,7 @@ pub fn transition(
 fn discard(partition: &mut Partition) -> Garbage {
     partition.role = Role::Absent;
     partition.history.forget();
+    partition.keyspace.served = Served::default();
     partition.keyspace.clear()
 }
 
@@ -95,6 +97,7 @@ fn become_primary(
     if partition.as_primary().is_none_or(|primary| primary.era != row.era) {
         if view.map.emptied.get(&id) == Some(&row.era) {
             garbage = Some(partition.keyspace.clear());
+            partition.keyspace.served = Served::default();
             partition.history.forget();
         }
         partition.history.begin(row.era);

@@ -37,6 +37,8 @@ pub struct Commands<'c, 'a> {
     call: &'c mut Call<'a>,
     /// The slot of the script's keys; `None` if it was given none.
     slot: Option<u16>,
+    /// The database that it has chosen.
+    database: u8,
     reads_only: bool,
     marks_access: bool,
     /// Bytes that it has published.
@@ -46,8 +48,8 @@ pub struct Commands<'c, 'a> {
 impl<'c, 'a> Commands<'c, 'a> {
     /// For a script with keys of this slot.
     pub fn new(call: &'c mut Call<'a>, slot: Option<u16>, reads_only: bool) -> Self {
-        let marks_access = call.looks.marks_access;
-        Self { call, slot, reads_only, marks_access, published: 0 }
+        let (marks_access, database) = (call.looks.marks_access, call.names.database());
+        Self { call, slot, database, reads_only, marks_access, published: 0 }
     }
 
     /// Runs a command: its reply, or the text of its error.
@@ -118,7 +120,8 @@ impl<'c, 'a> Commands<'c, 'a> {
         if !spec.flags.contains(Flags::READONLY) && self.call.effects.rope().len() > EFFECT_BYTES_MAX {
             return Err(TOO_MUCH);
         }
-        let mut nested = self.call.nested_apart(args, ReplyWriter::new(out, version));
+        let names = self.call.names.with(self.database);
+        let mut nested = self.call.nested_apart(args, &names, ReplyWriter::new(out, version));
         nested.looks.prepare(spec, self.marks_access);
         execute::run(spec.id, &mut nested);
         self.call.looks.ran(spec.id, out.first() == Some(&b'-'));
@@ -128,7 +131,8 @@ impl<'c, 'a> Commands<'c, 'a> {
     /// A command whose keys cannot be found says itself what is wrong with its arguments.
     fn refuse(&mut self, spec: &CommandSpec, args: Args<'_>, version: ProtocolVersion, out: &mut BytesMut) {
         let mut nowhere = Keyspace::new(0);
-        let mut nested = self.call.nested_apart(args, ReplyWriter::new(out, version));
+        let names = self.call.names.with(self.database);
+        let mut nested = self.call.nested_apart(args, &names, ReplyWriter::new(out, version));
         nested.keyspace = &mut nowhere;
         execute::run(spec.id, &mut nested);
     }
@@ -155,8 +159,14 @@ impl<'c, 'a> Commands<'c, 'a> {
                 // It goes out when the script is done: nobody has received it yet.
                 reply.integer(0);
             }
-            CommandId::Select if &args[1] == b"0" => reply.ok(),
-            CommandId::Select => reply.error("ERR DB index is out of range"),
+            // For the rest of the script; its client's choice stays.
+            CommandId::Select => match self.call.names.select(&args[1]) {
+                Ok(database) => {
+                    self.database = database;
+                    reply.ok();
+                }
+                Err(text) => reply.error(&text),
+            },
             _ => return Err(NOT_ALLOWED),
         }
         Ok(())

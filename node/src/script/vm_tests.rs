@@ -8,7 +8,7 @@ use korum_protocol::rope::Rope;
 use rand::SeedableRng;
 
 use super::{Script, check, run};
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names};
 use crate::env::random::Random;
 use crate::replication::effect::Effects;
 use crate::script::{Scripts, digest};
@@ -42,6 +42,7 @@ impl Room {
         let (mut out, mut effects) = (Rope::new(), Effects::new(true));
         let mut call = Call {
             args,
+            names: &Names::new(&self.keyspace.databases.clone(), 0, false),
             keyspace: &mut self.keyspace,
             now_ms: 1_700_000_000_000,
             random: &mut Random::seed_from_u64(1),

@@ -24,7 +24,10 @@ impl Keyspace {
         garbage: &mut Garbage,
     ) -> Option<HashPosition> {
         let Some(key) = effect.key() else {
-            garbage.absorb(&mut self.clear());
+            match *effect {
+                Effect::ClearRoom { room } => self.clear_room(room, garbage),
+                _ => garbage.absorb(&mut self.clear()),
+            }
             return None;
         };
         let place = self.place(key);
@@ -44,13 +47,13 @@ impl Keyspace {
                 self.put_value(place, state.to_value(), deadline_ms, garbage);
             }
             Effect::Change { change, .. } => self.change_collection(place, &change, garbage),
-            Effect::Delete { .. } | Effect::Clear => {
+            Effect::Delete { .. } | Effect::Clear | Effect::ClearRoom { .. } => {
                 self.remove(place, garbage);
             }
             Effect::Deadline { deadline_ms, .. } => {
                 self.set_deadline(place, deadline_ms);
             }
-            Effect::Served { token, .. } => self.served.note(token),
+            Effect::Served { token, .. } => self.served.note(place.position, token),
             Effect::Append { tail, .. } => self.append(place, tail),
             Effect::Overwrite { offset, bytes, .. } => self.overwrite(place, offset, bytes),
         }
@@ -80,7 +83,7 @@ impl Keyspace {
     fn edit_string(&mut self, place: Place<'_>, edit: impl FnOnce(&mut Vec<u8>)) {
         if !self.contains(place.key) {
             let empty = Value::String(StringValue::Raw(Vec::new()));
-            self.insert(place.position, Entry::from_value(place.key, empty, None, self.second));
+            self.insert(place, Entry::from_value(place.key, empty, None, self.second));
         }
         let second = self.second;
         self.change(place, |value| {

@@ -4,6 +4,8 @@
 
 use std::collections::HashSet;
 
+use super::counts::Counts;
+use super::database;
 use super::keyspace::Keyspace;
 use super::position::HashPosition;
 use super::segment::{DEPTH_MAX, SEGMENT_BUCKETS_MAX};
@@ -16,13 +18,15 @@ impl Keyspace {
     /// When one does not hold. For tests and simulations.
     pub fn check(&self) {
         self.table.check();
-        let (mut bytes, mut expires) = (0, 0);
+        let (mut bytes, mut counts) = (0, Counts::default());
         let mut due = HashSet::new();
         let mut at = HashPosition::START;
         while let Some((range, entries)) = self.table.segment(at) {
             for entry in entries {
                 bytes += entry.heap_bytes();
-                expires += usize::from(entry.deadline_ms().is_some());
+                let room = database::split(entry.key()).0;
+                counts.add(room);
+                counts.move_deadline(room, None, entry.deadline_ms());
                 if let Some(deadline) = entry.dues().first {
                     let position = self.hash_position(entry.key());
                     assert!(self.expiry.contains(deadline, position), "a deadline is indexed");
@@ -32,7 +36,7 @@ impl Keyspace {
             at = range.until;
         }
         assert_eq!(self.entry_bytes, bytes, "bytes of entries");
-        assert_eq!(self.expires, expires, "entries with a deadline");
+        assert_eq!(self.counts, counts, "keys of each room, and their deadlines");
         assert_eq!(self.expiry.len(), due.len(), "nothing else is indexed");
     }
 }

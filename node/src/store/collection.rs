@@ -151,7 +151,7 @@ impl Keyspace {
         let is_over = self.change(place, |value| change.apply(value)).unwrap_or_else(|| {
             let mut value = change.kind().empty();
             let is_over = change.apply(&mut value);
-            self.insert(place.position, Entry::from_value(place.key, value, None, self.second));
+            self.insert(place, Entry::from_value(place.key, value, None, self.second));
             is_over
         });
         if is_over {

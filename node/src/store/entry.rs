@@ -26,8 +26,8 @@ const KIND_RAW: u8 = 2;
 /// When something of an entry ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Dues {
-    /// The key itself has a deadline.
-    pub has_deadline: bool,
+    /// The deadline of the key itself, Unix ms.
+    pub of_key: Option<u64>,
     /// The earliest deadline of the key and its fields, Unix ms.
     pub first: Option<u64>,
 }
@@ -201,7 +201,7 @@ impl Entry {
     #[must_use]
     pub(super) fn dues(&self) -> Dues {
         let (key, field) = (self.deadline_ms(), self.field_deadline_ms());
-        Dues { has_deadline: key.is_some(), first: key.into_iter().chain(field).min() }
+        Dues { of_key: key, first: key.into_iter().chain(field).min() }
     }
 
     /// The mark of its last access: Unix seconds.

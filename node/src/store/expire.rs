@@ -71,7 +71,7 @@ fn sweep(node: &Node, id: PartitionId, effects: &mut Effects) -> usize {
     if effects.count() > 0 {
         primary.replicate(id, history, effects);
     }
-    publish::announce(node, effects);
+    publish::announce(node, effects, &keyspace.databases);
     track::announce(node, effects);
     drop(guard);
     let garbage: Garbage = effects.take_garbage();

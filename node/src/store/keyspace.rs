@@ -8,6 +8,8 @@
 use bytes::Bytes;
 
 use super::collection::Change;
+use super::counts::{Count, Counts};
+use super::database::{self, Databases};
 use super::entry::{Dues, Entry};
 use super::expiry::ExpiryIndex;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
@@ -31,19 +33,29 @@ pub struct Place<'k> {
     pub position: HashPosition,
 }
 
+impl<'k> Place<'k> {
+    /// The key as clients know it.
+    #[must_use]
+    pub fn name(&self) -> &'k [u8] {
+        database::split(self.key).1
+    }
+}
+
 /// All entries of a partition. Pure data: time comes in as an argument.
 #[derive(Debug)]
 pub struct Keyspace {
     pub(super) table: Table,
     pub(super) expiry: ExpiryIndex,
-    /// Entries with a deadline.
-    pub(super) expires: usize,
+    /// How many keys each room has.
+    pub(super) counts: Counts,
     /// Allocations of the entries, bytes.
     pub(super) entry_bytes: usize,
     /// Unix seconds, as far as it was told: the access mark of what is applied from a stream.
     pub(super) second: u32,
     /// Which commands that waited here for clients of other nodes have been served.
     pub served: Served,
+    /// Which databases there are, and which rooms they have, as the map in force says.
+    pub databases: Databases,
 }
 
 impl Keyspace {
@@ -53,10 +65,11 @@ impl Keyspace {
         Self {
             table: Table::new(seed),
             expiry: ExpiryIndex::default(),
-            expires: 0,
+            counts: Counts::default(),
             entry_bytes: 0,
             second: 0,
             served: Served::default(),
+            databases: Databases::default(),
         }
     }
 
@@ -89,10 +102,15 @@ impl Keyspace {
         self.table.is_empty()
     }
 
-    /// Number of keys with a deadline.
+    /// The keys of a room.
     #[must_use]
-    pub fn expires_len(&self) -> usize {
-        self.expires
+    pub fn count(&self, room: u8) -> Count {
+        self.counts.of(room)
+    }
+
+    /// The keys of all rooms that have some.
+    pub fn counts(&self) -> impl Iterator<Item = (u8, Count)> {
+        self.counts.iter()
     }
 
     /// An estimate of all memory held, bytes; O(1).
@@ -177,7 +195,7 @@ impl Keyspace {
         let result = change(entry.value_mut());
         let dues_now = entry.dues();
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
-        self.move_dues(place.position, dues, dues_now);
+        self.move_dues(place, dues, dues_now);
         Some(result)
     }
 
@@ -212,7 +230,7 @@ impl Keyspace {
     ) {
         let access = self.second;
         let Some(slot) = self.table.find(place.position, place.key) else {
-            return self.insert(place.position, Entry::new(place.key, value, deadline_ms, access));
+            return self.insert(place, Entry::new(place.key, value, deadline_ms, access));
         };
         let entry = self.table.get_mut(slot);
         let (before, dues) = (entry.heap_bytes(), entry.dues());
@@ -221,7 +239,7 @@ impl Keyspace {
         }
         let dues_now = entry.dues();
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
-        self.move_dues(place.position, dues, dues_now);
+        self.move_dues(place, dues, dues_now);
     }
 
     /// As [`Self::put`], for a value that is handed over.
@@ -233,14 +251,15 @@ impl Keyspace {
         garbage: &mut Garbage,
     ) {
         self.remove(place, garbage);
-        self.insert(place.position, Entry::from_value(place.key, value, deadline_ms, self.second));
+        self.insert(place, Entry::from_value(place.key, value, deadline_ms, self.second));
     }
 
-    pub(super) fn insert(&mut self, position: HashPosition, entry: Entry) {
+    pub(super) fn insert(&mut self, place: Place<'_>, entry: Entry) {
         self.entry_bytes += entry.heap_bytes();
+        self.counts.add(database::split(place.key).0);
         let dues = entry.dues();
-        self.table.insert(position, entry);
-        self.move_dues(position, Dues::default(), dues);
+        self.table.insert(place.position, entry);
+        self.move_dues(place, Dues::default(), dues);
     }
 
     /// Sets or takes away the deadline of a key; whether there was the key.
@@ -251,16 +270,19 @@ impl Keyspace {
         entry.set_deadline(deadline_ms);
         let dues_now = entry.dues();
         self.entry_bytes = self.entry_bytes + entry.heap_bytes() - before;
-        self.move_dues(place.position, dues, dues_now);
+        self.move_dues(place, dues, dues_now);
         true
     }
 
-    /// Keeps the index of deadlines current after an entry at `position` has changed.
-    fn move_dues(&mut self, position: HashPosition, old: Dues, new: Dues) {
-        self.expires = self.expires + usize::from(new.has_deadline) - usize::from(old.has_deadline);
+    /// Keeps the index of deadlines current after the entry of a key has changed.
+    fn move_dues(&mut self, place: Place<'_>, old: Dues, new: Dues) {
+        if old.of_key != new.of_key {
+            self.counts.move_deadline(database::split(place.key).0, old.of_key, new.of_key);
+        }
         if old.first == new.first {
             return;
         }
+        let position = place.position;
         // Another entry of the same position and deadline keeps the place in the index.
         if let Some(deadline) = old.first
             && !self.table.at(position).any(|entry| entry.dues().first == old.first)
@@ -292,7 +314,9 @@ impl Keyspace {
     fn take_slot(&mut self, position: HashPosition, slot: Slot) -> Entry {
         let entry = self.table.remove(position, slot);
         self.entry_bytes -= entry.heap_bytes();
-        self.move_dues(position, entry.dues(), Dues::default());
+        let place = Place { key: entry.key(), position };
+        self.move_dues(place, entry.dues(), Dues::default());
+        self.counts.remove(database::split(entry.key()).0);
         entry
     }
 
@@ -301,11 +325,35 @@ impl Keyspace {
     pub fn clear(&mut self) -> Garbage {
         let mut empty = Self::new(self.table.seed());
         empty.second = self.second;
+        empty.databases = self.databases.clone();
         empty.served = std::mem::take(&mut self.served);
         let old = std::mem::replace(self, empty);
         let mut garbage = Garbage::default();
         garbage.add_table(old.table, old.expiry);
         garbage
+    }
+
+    /// Removes all keys of a room: as long as it has keys, a look at every key of the partition.
+    pub fn clear_room(&mut self, room: u8, garbage: &mut Garbage) {
+        let keys = self.counts.of(room).keys;
+        if keys == self.len() {
+            return garbage.absorb(&mut self.clear());
+        }
+        let mut at = HashPosition::START;
+        while self.counts.of(room).keys > 0
+            && let Some((segment, entries)) = self.table.segment(at)
+        {
+            let gone: Vec<Box<[u8]>> = entries
+                .iter()
+                .filter(|entry| database::split(entry.key()).0 == room)
+                .map(|entry| entry.key().into())
+                .collect();
+            for key in &gone {
+                self.remove(self.place(key), garbage);
+            }
+            // A removal may have merged the segment with its neighbours: its end is still a border or lies inside.
+            at = segment.until;
+        }
     }
 
     /// As [`Self::clear`], on primaries: what was there becomes garbage, and a `Clear` is recorded.

@@ -8,6 +8,8 @@ pub mod partitions;
 pub mod partition;
 pub mod keyspace;
 pub mod table;
+pub mod database;
+pub mod counts;
 mod segment;
 pub mod entry;
 pub mod value;
@@ -42,6 +44,8 @@ pub mod check;
 mod tests;
 
 pub use collection::{Change, Collection, Kind};
+pub use counts::Count;
+pub use database::Databases;
 pub use entry::Entry;
 pub use garbage::Garbage;
 pub use hash::{Hash, HashChange};

@@ -79,7 +79,7 @@ impl Classes {
 pub struct Notice {
     /// What: `set`, `expired`.
     pub event: &'static str,
-    /// To which key.
+    /// To which key, as it is stored.
     pub key: Bytes,
 }
 

@@ -57,16 +57,17 @@ impl Store {
         }
     }
 
-    /// Keys per partition, by a few of those that this node holds.
+    /// Keys of a database per partition, by a few of those that this node holds.
     #[must_use]
-    pub fn keys_per_partition(&self) -> f64 {
+    pub fn keys_per_partition(&self, database: u8) -> f64 {
         const SAMPLES: usize = 32;
         let step = (self.len() / 256).max(1);
         let (mut keys, mut count) = (0, 0);
         for id in (0..self.len()).step_by(step) {
             let partition = self.lock(id as PartitionId);
             if matches!(partition.role, Role::Primary(_) | Role::Replica { .. }) {
-                keys += partition.keyspace.len();
+                let keyspace = &partition.keyspace;
+                keys += keyspace.count(keyspace.databases.room(database)).keys;
                 count += 1;
             }
             if count == SAMPLES {

@@ -13,6 +13,7 @@ use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::keyspace::{Keyspace, Place};
 use super::position::{HashPosition, HashRange};
 use super::segment::SEGMENT_ENTRIES_MAX;
+use super::served::Service;
 use super::source::Source;
 use crate::replication::effect::{Effect, EffectError};
 
@@ -120,18 +121,24 @@ impl Keyspace {
         Chunk { range: HashRange { from, until }, entries, next }
     }
 
-    /// Makes the content of `range` equal to a chunk: keys that are not in it are removed.
+    /// Makes the content of `range` equal to a chunk: keys and services that are not in it are removed.
     ///
     /// # Errors
-    /// When `entries` are not full states of keys of the range; then nothing has changed.
+    /// When `entries` are not full states of keys of the range, or services are of elsewhere; then nothing has
+    /// changed.
     pub fn apply_chunk(
         &mut self,
         range: HashRange,
+        services: &[Service],
         entries: &[u8],
         source: &Source,
         garbage: &mut Garbage,
     ) -> Result<(), EffectError> {
         let kept = self.keys_of(entries, |position| range.contains(position))?;
+        if !services.iter().all(|service| range.contains(service.place)) {
+            return Err(EffectError::NotOfChunk);
+        }
+        self.served.replace(range, services);
         let mut at = range.from;
         while at < range.until
             && let Some((segment, _)) = self.table.segment(at)
@@ -153,19 +160,26 @@ impl Keyspace {
         self.apply_states(entries, source, garbage)
     }
 
-    /// Makes the content of `places`, which are in order, equal to what [`Self::read_places`] wrote: keys that are
-    /// not in it are removed.
+    /// Makes the content of `places`, which are in order, equal to what [`Self::read_places`] wrote: keys and services
+    /// that are not in it are removed.
     ///
     /// # Errors
-    /// When `entries` are not full states of keys of the places; then nothing has changed.
+    /// When `entries` are not full states of keys of the places, or services are of elsewhere; then nothing has
+    /// changed.
     pub fn apply_places(
         &mut self,
         places: &[HashPosition],
+        services: &[Service],
         entries: &[u8],
         source: &Source,
         garbage: &mut Garbage,
     ) -> Result<(), EffectError> {
-        let kept = self.keys_of(entries, |position| places.binary_search(&position).is_ok())?;
+        let belongs = |position: HashPosition| places.binary_search(&position).is_ok();
+        let kept = self.keys_of(entries, belongs)?;
+        if !services.iter().all(|service| belongs(service.place)) {
+            return Err(EffectError::NotOfChunk);
+        }
+        self.served.replace_at(places, services);
         for &position in places {
             let gone: SmallVec<[Box<[u8]>; 1]> = self
                 .table

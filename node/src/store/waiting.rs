@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use smallvec::SmallVec;
 
 use super::position::HashPosition;
+use super::value::ValueRef;
 
 /// The number of one who waits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -32,6 +33,18 @@ pub enum Wanted {
 impl Wanted {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::ListItem, Self::Member, Self::Entry, Self::GroupEntry];
+
+    /// Is it there, in the value of a key?
+    #[must_use]
+    pub fn is_met(self, value: Option<ValueRef<'_>>) -> bool {
+        match (self, value) {
+            (Self::ListItem, Some(ValueRef::List(_)))
+            | (Self::Member, Some(ValueRef::SortedSet(_)))
+            | (Self::Entry, Some(ValueRef::Stream(_)))
+            | (Self::GroupEntry, _) => true,
+            (Self::ListItem | Self::Member | Self::Entry, _) => false,
+        }
+    }
 }
 
 #[derive(Debug)]

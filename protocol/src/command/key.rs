@@ -21,6 +21,8 @@ const TAKE: KeySpec = KeySpec::one(1, &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags
 const OVERWRITE_SECOND: KeySpec = KeySpec::one(2, &[KeyFlags::OW, KeyFlags::UPDATE]);
 /// Writes a second key that must not exist.
 const CREATE_SECOND: KeySpec = KeySpec::one(2, &[KeyFlags::OW, KeyFlags::INSERT]);
+/// Changes one key and tells of its value.
+const CHANGE: KeySpec = KeySpec::one(1, &[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]);
 /// Looks at the key behind a subcommand, not at its value.
 const LOOK_SECOND: KeySpec = KeySpec::one(2, &[KeyFlags::RO]);
 /// Overwrites one key.
@@ -72,6 +74,8 @@ commands! {
         "Renames a key when the target does not exist";
     Copy "copy" -3 [WRITE DENYOOM] [READ OVERWRITE_SECOND] "6.2.0" "O(N) with N items, O(1) for strings"
         "Copies the value of a key to another key";
+    Move "move" 3 [WRITE FAST] [CHANGE] "1.0.0" "O(1)"
+        "Moves a key to another database";
     RandomKey "randomkey" 1 [READONLY ALL_NODES] [] "1.0.0" "O(1)"
         "Returns the name of any key" { .tips(tips::SHARDS_UNSTABLE) };
     Keys "keys" 2 [READONLY ALL_NODES] [] "1.0.0" "O(N) with N keys in the database"

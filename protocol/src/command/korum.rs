@@ -40,14 +40,16 @@ commands! {
         "Returns the peer address of this node, for a node that joins";
     KorumPart "korum|part" -4 [READONLY] [] "0.1.0" "O(N) with N keys of the partition"
         "Asks one partition; internal";
-    KorumClear "korum|clear" 3 [WRITE] [] "0.1.0" "O(N) with N keys of the partition"
-        "Empties one partition; internal";
+    KorumClear "korum|clear" -3 [WRITE] [] "0.1.0" "O(N) with N keys of the partition"
+        "Empties one partition, of all databases or of one; internal";
     KorumWatch "korum|watch" -4 [READONLY] [] "0.1.0" "O(N) with N keys"
         "Returns the position of a partition, from which on its history tells what changed; internal";
     KorumExec "korum|exec" -4 [WRITE] [] "0.1.0" "Depends on the commands in it"
         "Executes a transaction on one partition; internal";
     KorumExecRo "korum|exec-ro" -4 [READONLY] [] "0.1.0" "Depends on the commands in it"
         "Executes a transaction that only reads on one partition; internal";
+    KorumReady "korum|ready" -5 [READONLY] [] "0.1.0" "O(N) with N keys"
+        "Tells which of some keys is the first that has something, or waits for it; internal";
     KorumEval "korum|eval" -6 [WRITE] [] "0.1.0" "Depends on the script"
         "Runs a script on one partition; internal";
     KorumEvalRo "korum|eval-ro" -6 [READONLY] [] "0.1.0" "Depends on the script"

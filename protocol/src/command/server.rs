@@ -27,6 +27,8 @@ commands! {
     FlushAll "flushall" -1 [WRITE ALL_NODES] [] "1.0.0" "O(N) with N keys"
         "Deletes all keys of all databases"
         { .also(&[Categories::DANGEROUS, Categories::KEYSPACE]).tips(tips::SHARDS_ALL_SUCCEED) };
+    SwapDb "swapdb" 3 [WRITE FAST] [] "4.0.0" "O(P) with P partitions"
+        "Swaps the keys of two databases" { .also(&[Categories::DANGEROUS, Categories::KEYSPACE]) };
     Time "time" 1 [LOADING STALE FAST] [] "2.6.0" "O(1)"
         "Returns the server's time" { .tips(tips::UNSTABLE) };
     Shutdown "shutdown" -1 [ADMIN NOSCRIPT LOADING STALE NO_MULTI ALLOW_BUSY] [] "1.0.0" "O(1), or O(N) with N keys to save"

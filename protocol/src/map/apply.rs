@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
+use super::databases::{self, SETTING_DATABASES};
 use super::view::NodeList;
 use super::{ClusterMap, LossPolicy, MapChange, NodeRecord, PartitionId, Refusal, Registration, View};
 use super::{Liveness, Membership};
@@ -50,7 +51,7 @@ pub(super) struct Edit {
 }
 
 impl Edit {
-    fn new(map: ClusterMap, membership: bool) -> Self {
+    pub(super) fn new(map: ClusterMap, membership: bool) -> Self {
         Self { map, membership, gone: SmallVec::new(), copies: BTreeMap::new(), hands_over: false }
     }
 }
@@ -72,6 +73,7 @@ pub(super) fn decide(view: &View, change: &MapChange) -> Result<Edit, Refusal> {
         MapChange::DropHolders { drops } => copies::drop_holders(view, drops),
         MapChange::SetReplication { replication } => set_replication(view, *replication),
         MapChange::Set { name, value } => set(view, name, value.as_deref()),
+        MapChange::SwapDatabases { first, second, swaps } => databases::swap(view, *first, *second, *swaps),
     }
 }
 
@@ -149,6 +151,7 @@ fn set(view: &View, name: &str, value: Option<&str>) -> Result<Edit, Refusal> {
                 .ok_or_else(|| forbidden(format!("{name} must be a number in 0..={BALANCE_PERMILLE_MAX}")))?;
             membership = true;
         }
+        SETTING_DATABASES => return Err(forbidden(format!("{name} are swapped, not set"))),
         SETTING_FORMATION if value.and_then(parse_formation).is_none() => {
             return Err(forbidden(format!("{name} must be 16 hexadecimal digits, not all of them 0")));
         }
@@ -197,7 +200,7 @@ fn check_weight(weight: u8) -> Result<(), Refusal> {
     Err(forbidden(format!("a weight must be in {WEIGHTS:?}, not {weight}")))
 }
 
-fn outdated(why: impl Into<String>) -> Refusal {
+pub(super) fn outdated(why: impl Into<String>) -> Refusal {
     // `View::apply` fills in the epoch.
     Refusal::Outdated { at: Epoch::default(), reason: why.into() }
 }

@@ -114,6 +114,15 @@ pub enum MapChange {
     },
     /// Highest live indices move into the lowest holes (PLACEMENT.md §5).
     Compact,
+    /// Two databases change their keys. Refused unless there were so many swaps before.
+    SwapDatabases {
+        /// One of them.
+        first: u8,
+        /// The other.
+        second: u8,
+        /// How many swaps the proposer has seen.
+        swaps: u64,
+    },
 }
 
 /// What a node says of itself when it registers.

@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod change;
 pub mod check;
+pub mod databases;
 mod settle;
 pub mod view;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{ClusterId, Epoch, Incarnation, NodeId};
 
 pub use change::{MapChange, Move, Refusal, Registration};
+pub use databases::{DATABASES_MAX, DatabaseOrder};
 pub use view::{NodeList, Row, Table, View};
 
 /// A partition's number, `0..partitions`.

@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 
 import build  # noqa: E402
 from local import Cluster  # noqa: E402
+from resp import Connection, ReplyError  # noqa: E402
 
 _started = {}
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as an exception, so that what was started is ended
@@ -58,6 +59,23 @@ def single():
 def client_port():
     """(host, port) of the client port of a node of three."""
     return _given("KORUM_TEST_ADDR") or ("127.0.0.1", _start(3).nodes[0].port)
+
+
+def client_ports():
+    """(host, port) of the client ports of all nodes of three."""
+    given = _given("KORUM_TEST_ADDR")
+    return [given] * 3 if given else [("127.0.0.1", node.port) for node in _start(3).nodes]
+
+
+def cross_slot_transactions(answer):
+    """CONFIG SET cross-slot-transactions at all nodes of three; a plain Redis has no slots, and does not know it."""
+    for host, port in client_ports():
+        with Connection(port, host=host) as connection:
+            try:
+                connection.call("CONFIG", "SET", "cross-slot-transactions", answer)
+            except ReplyError:
+                if not os.environ.get("KORUM_TEST_ADDR"):
+                    raise
 
 
 def cluster_port():

@@ -1,9 +1,9 @@
 //! Keys, whatever they hold.
 //!
-//! For: deleting, counting, renaming, copying.
+//! For: deleting, counting, renaming, copying, moving to another database.
 //! Next: `expire` sets deadlines, `object` looks inside, `dump` carries values to other servers.
 
-use super::args::{is, small_integer};
+use super::args::is;
 use super::{Call, SYNTAX_ERROR};
 use crate::store::Classes;
 
@@ -25,6 +25,9 @@ pub use object::{
     object_refcount,
 };
 pub use sort::{sort, sort_ro};
+
+/// The answer to a key that is to become itself.
+const SAME: &str = "ERR source and destination objects are the same";
 
 /// `DEL key …`
 pub fn del(call: &mut Call<'_>) {
@@ -96,10 +99,10 @@ fn rename_if(call: &mut Call<'_>, if_missing: bool) {
     call.reply.ok();
 }
 
-/// `COPY source destination [DB 0] [REPLACE]`
+/// `COPY source destination [DB database] [REPLACE]`
 pub fn copy(call: &mut Call<'_>) {
     call.answer(|call| {
-        let mut replace = false;
+        let (mut replace, mut to) = (false, call.names.database());
         let mut index = 3;
         while let Some(option) = call.args.get(index) {
             if is(option, "replace") {
@@ -107,18 +110,20 @@ pub fn copy(call: &mut Call<'_>) {
             } else if is(option, "db")
                 && let Some(database) = call.args.get(index + 1)
             {
-                if small_integer(database)? != 0 {
-                    return Err("ERR DB index is out of range".into());
-                }
+                to = call.names.find(database)?;
                 index += 1;
             } else {
                 return Err(SYNTAX_ERROR.into());
             }
             index += 1;
         }
-        let (source, target) = (call.place(1), call.place(2));
+        if call.names.is_cluster() && to != call.names.database() {
+            return Err("ERR Copying to another database is not allowed in cluster mode".into());
+        }
+        let key = call.stored_in(to, 2);
+        let (source, target) = (call.place(1), call.keyspace.place(&key));
         if source.key == target.key {
-            return Err("ERR source and destination objects are the same".into());
+            return Err(SAME.into());
         }
         call.keyspace.share(source);
         let copy = call.read(source).map(|entry| (entry.to_value(), entry.deadline_ms()));
@@ -131,6 +136,32 @@ pub fn copy(call: &mut Call<'_>) {
             _ => false,
         };
         call.reply.integer(i64::from(copied));
+        Ok(())
+    });
+}
+
+/// `MOVE key database`
+pub fn move_(call: &mut Call<'_>) {
+    call.answer(|call| {
+        if call.names.is_cluster() {
+            return Err("ERR MOVE is not allowed in cluster mode".into());
+        }
+        let to = call.names.find(call.arg(2))?;
+        if to == call.names.database() {
+            return Err(SAME.into());
+        }
+        let key = call.stored_in(to, 1);
+        let (source, target) = (call.place(1), call.keyspace.place(&key));
+        let is_moved = call.look(source).is_some() && call.look(target).is_none();
+        if is_moved {
+            let entry = call.keyspace.take(source).expect("it was just seen");
+            call.effects.delete(source);
+            let deadline = entry.deadline_ms();
+            call.put_value(target, entry.into_value(), deadline);
+            call.notify(Classes::GENERIC, "move_from", source);
+            call.notify(Classes::GENERIC, "move_to", target);
+        }
+        call.reply.integer(is_moved.into());
         Ok(())
     });
 }

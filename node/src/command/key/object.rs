@@ -90,8 +90,8 @@ pub fn is_debug_object(spec: &CommandSpec, args: &Args<'_>) -> bool {
 
 /// `DEBUG OBJECT key`: what test suites read of it. Nothing has an address here.
 pub fn debug_object(call: &mut Call<'_>) {
-    let (key, now) = (call.args.get(2).unwrap_or_default(), seconds(call.now_ms));
-    let Some(entry) = call.keyspace.peek(key, call.now_ms) else {
+    let (place, now) = (call.place(2), seconds(call.now_ms));
+    let Some(entry) = call.keyspace.peek(place.key, call.now_ms) else {
         return call.reply.error("ERR no such key");
     };
     let references = references(entry.value());

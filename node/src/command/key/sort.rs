@@ -105,6 +105,7 @@ fn looked_up(call: &mut Call<'_>, pattern: &[u8], item: &[u8]) -> Option<Bytes> 
         return Some(item.into());
     }
     let (key, field) = formed(pattern, item)?;
+    let key = call.stored(&key);
     let place = call.keyspace.place(&key);
     let entry = call.looks.read(call.keyspace, place, call.now_ms, call.effects)?;
     match (entry.value(), field) {

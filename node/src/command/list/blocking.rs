@@ -24,7 +24,7 @@ fn pop_first(call: &mut Call<'_>, end: End) {
             let (list, reply) = call.read_beside::<List>(place)?;
             if let Some(item) = list.and_then(|list| end.item(list)) {
                 reply.array(2);
-                reply.bulk(place.key);
+                reply.bulk(place.name());
                 reply.bulk(item);
                 take_one(call, place, end);
                 return Ok(());

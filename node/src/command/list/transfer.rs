@@ -78,7 +78,7 @@ impl Several {
             if call.read_collection::<List>(place)?.is_some() {
                 let start = call.reply.mark();
                 call.reply.array(2);
-                call.reply.bulk(place.key);
+                call.reply.bulk(place.name());
                 return match take_out(call, place, self.end, self.count) {
                     Ok(()) => Ok(true),
                     Err(stop) => {

@@ -115,8 +115,10 @@ fn read_all(call: &mut Call<'_>, keys: Range<usize>) -> Result<(), Stop> {
 
 /// The sets of these arguments, all at once.
 fn sets<'k>(keyspace: &'k Keyspace, call: &Call<'_>, keys: Range<usize>) -> Vec<Option<&'k Set>> {
-    keys.map(|index| keyspace.peek(call.arg(index), call.now_ms).and_then(|entry| Set::of(entry.value())))
-        .collect()
+    keys.map(|index| {
+        keyspace.peek(call.place(index).key, call.now_ms).and_then(|entry| Set::of(entry.value()))
+    })
+    .collect()
 }
 
 impl Operation {

@@ -219,7 +219,7 @@ fn sources<'k>(
     let weight = |index: usize| options.weights.as_ref().map_or(1.0, |weights| weights[index]);
     keys.enumerate()
         .map(|(at, index)| {
-            let members = match keyspace.peek(call.arg(index), call.now_ms).map(|entry| entry.value()) {
+            let members = match keyspace.peek(call.place(index).key, call.now_ms).map(|entry| entry.value()) {
                 Some(ValueRef::Set(set)) => Members::Plain(set),
                 Some(ValueRef::SortedSet(set)) => Members::Sorted(set),
                 _ => Members::None,

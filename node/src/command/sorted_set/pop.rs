@@ -110,7 +110,7 @@ fn pop_first_key(call: &mut Call<'_>, end: End) {
         let place = call.place(index);
         let popped = pop(call, place, end, 1)?;
         call.reply.array(3);
-        call.reply.bulk(place.key);
+        call.reply.bulk(place.name());
         reply_popped(&mut call.reply, &popped, false);
         Ok(())
     });

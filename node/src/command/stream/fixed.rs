@@ -7,13 +7,14 @@ use bytes::{BufMut, Bytes, BytesMut};
 use korum_protocol::resp::Args;
 
 use super::read::Request;
+use crate::command::Names;
 use crate::command::args::is;
 use crate::store::xstream::StreamId;
 use crate::store::{Collection, Keyspace, Stream};
 
 /// The request with the last ids of its streams in the place of `$`, as bytes; `None` if it can stay as it is.
 #[must_use]
-pub fn fixed_request(args: &Args<'_>, keyspace: &Keyspace, now_ms: u64) -> Option<Bytes> {
+pub fn fixed_request(args: &Args<'_>, names: &Names, keyspace: &Keyspace, now_ms: u64) -> Option<Bytes> {
     let request =
         Request::parse(args, false).ok().filter(|_| args.get(0).is_some_and(|name| is(name, "xread")))?;
     let ids = request.first + request.streams..args.len();
@@ -23,7 +24,7 @@ pub fn fixed_request(args: &Args<'_>, keyspace: &Keyspace, now_ms: u64) -> Optio
     let mut out = BytesMut::new();
     out.put_slice(format!("*{}\r\n", args.len()).as_bytes());
     for (index, argument) in args.iter().enumerate() {
-        let key = ids.contains(&index).then(|| args.get(index - request.streams)).flatten();
+        let key = ids.contains(&index).then(|| names.at(args, index - request.streams));
         let last = key.filter(|_| argument == b"$").map(|key| {
             let entry = keyspace.peek(key, now_ms);
             let stream = entry.and_then(|entry| Stream::of(entry.value()));

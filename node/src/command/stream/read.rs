@@ -102,7 +102,7 @@ impl<'a> Request<'a> {
             {
                 return Err(format!(
                     "NOGROUP No such key '{}' or consumer group '{}' in XREADGROUP with GROUP option",
-                    quoted(place.key),
+                    quoted(place.name()),
                     quoted(group)
                 )
                 .into());
@@ -182,7 +182,7 @@ pub fn xread(call: &mut Call<'_>) {
             let (Start::After(after), false) = (from, answer.is_full()) else { continue };
             let Some(stream) = again(call, place).filter(|stream| stream.top_id() > after) else { continue };
             let start = after.next().unwrap_or(StreamId::MAX);
-            reply_entries(&mut answer.open(place.key), stream.range(start, StreamId::MAX), request.count);
+            reply_entries(&mut answer.open(place.name()), stream.range(start, StreamId::MAX), request.count);
         }
         answer.finish(&mut call.reply);
         Ok(())
@@ -227,7 +227,7 @@ fn read_new(call: &mut Call<'_>, place: Place<'_>, request: &Request<'_>, answer
             last_id = entry.id;
             given.push(entry.id.to_bytes());
         }
-        reply_entries(&mut answer.open(place.key), entries, request.count);
+        reply_entries(&mut answer.open(place.name()), entries, request.count);
     }
     let now_ms = call.now_ms;
     let is_active = !given.is_empty() && !request.no_ack;
@@ -260,7 +260,7 @@ fn read_history(
     let start = after.next().unwrap_or(StreamId::MAX);
     let pending: Vec<_> =
         found.into_iter().flat_map(|consumer| consumer.pending_from(start)).take(most).collect();
-    let mut reply = answer.open(place.key);
+    let mut reply = answer.open(place.name());
     reply.array(pending.len());
     let mut given = Vec::new();
     for id in pending {

@@ -2,6 +2,7 @@ use korum_protocol::resp::{Args, ProtocolVersion};
 
 use proptest::prelude::*;
 
+use crate::command::Names;
 use crate::command::testing::{Bench, NOW_MS};
 
 const WRONG: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value|";
@@ -167,13 +168,14 @@ fn a_group_reads_acknowledges_and_claims() {
 fn a_request_that_waits_says_from_where() {
     let mut bench = Bench::new();
     bench.words("xadd s 5-3 f v");
+    let names = Names::new(&bench.keyspace.databases, 0, false);
     let fixed = |line: &str| {
         let (mut buffer, mut ranges) = (Vec::new(), Vec::new());
         for word in line.split(' ') {
             ranges.push(buffer.len()..buffer.len() + word.len());
             buffer.extend_from_slice(word.as_bytes());
         }
-        let bytes = super::fixed_request(&Args::new(&buffer, &ranges), &bench.keyspace, NOW_MS)?;
+        let bytes = super::fixed_request(&Args::new(&buffer, &ranges), &names, &bench.keyspace, NOW_MS)?;
         Some(String::from_utf8_lossy(&bytes).replace("\r\n", "|"))
     };
     assert_eq!(fixed("xread block 0 streams s 1"), None);

@@ -1,8 +1,8 @@
 //! Commands that wait until there is something for them: `BLPOP` and kin.
 //!
 //! For: their way from the connection to wherever the partition is, waiting, and all the ways in which waiting ends.
-//! Not here: what happens under the partition's lock (`park`), forwarding (`net::forward`), what a command does when
-//! there is something (its family).
+//! Not here: what happens under the partition's lock (`park`), keys of several slots (`several`), forwarding
+//! (`net::forward`), what a command does when there is something (its family).
 //!
 //! A command waits at its partition's primary. It is handed back, and sent again with the time that is left, when the
 //! role moves; who waits measures the time. When the connection to the primary breaks, the answer may have been lost
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use korum_protocol::command::{CommandSpec, Flags, key_positions, resolve};
+use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions, resolve};
 use korum_protocol::id::{Epoch, NodeId};
 use korum_protocol::map::{PartitionId, View};
 use korum_protocol::placement::slot::slot_of;
@@ -37,8 +37,10 @@ use crate::node::Node;
 use crate::store::served::Token;
 use crate::store::waiting::Ticket;
 use park::{Answered, Outcome, Parked, Parking};
+use several::Several;
 
 pub mod park;
+mod several;
 
 /// Longest pause before a command that could not run is tried again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -49,6 +51,12 @@ const FULL: &str = "ERR too many clients wait in blocking commands on this node"
 #[must_use]
 pub fn may_wait(spec: &CommandSpec, args: &Args<'_>) -> bool {
     spec.flags.contains(Flags::BLOCKING) && park::wanted(spec.id, args).is_some()
+}
+
+/// Must the command be run between batches? It may wait, or has to be put together from several partitions.
+#[must_use]
+pub fn runs_alone(spec: &CommandSpec, args: &Args<'_>, caller: Caller) -> bool {
+    may_wait(spec, args) || spec.id == CommandId::XRead && Several::of(spec, args, caller).is_some()
 }
 
 /// What came of one attempt.
@@ -85,24 +93,8 @@ pub fn attempt(
     caller: Caller,
     token: Option<(Token, bool)>,
 ) -> Attempt {
-    let mut parser = RequestParser::new(RequestLimits::unlimited());
-    let mut batch = Box::new(Batch::new(random()));
-    batch.begin(node);
-    batch.open(0..request.len(), caller);
-    let parsed = parser.parse(request);
-    let args = parser.args(request);
-    match resolve(&args) {
-        Ok(spec) if matches!(parsed, Ok(Parsed::Request { .. })) && may_wait(spec, &args) => {
-            batch.parking =
-                Some(Parking { request: request.clone(), token, gauge: Arc::clone(&node.parked) });
-            if token.is_some() {
-                batch.run_forwarded(node, view, &args, caller);
-            } else {
-                batch.run(node, view, spec, &args, caller);
-            }
-        }
-        _ => batch.hand_back(),
-    }
+    let parking = Parking { request: request.clone(), token, gauge: Arc::clone(&node.parked) };
+    let mut batch = run_now(node, view, request, caller, Some(parking));
     match batch.parked.take() {
         None => Attempt::Executed(batch),
         Some(Outcome::Parked(parked)) => Attempt::Parked(parked),
@@ -114,6 +106,30 @@ pub fn attempt(
             Attempt::Executed(batch)
         }
     }
+}
+
+/// Runs a request here, without an await; with `parking` only one that may wait.
+fn run_now(
+    node: &Arc<Node>,
+    view: &View,
+    request: &Bytes,
+    caller: Caller,
+    parking: Option<Parking>,
+) -> Box<Batch> {
+    let mut parser = RequestParser::new(RequestLimits::unlimited());
+    let mut batch = Box::new(Batch::new(random()));
+    batch.begin(node);
+    batch.open(0..request.len(), caller);
+    let parsed = parser.parse(request);
+    let args = parser.args(request);
+    let may_wait = || resolve(&args).is_ok_and(|spec| park::wanted(spec.id, &args).is_some());
+    if matches!(parsed, Ok(Parsed::Request { .. })) && (parking.is_none() || may_wait()) {
+        batch.parking = parking;
+        batch.run_forwarded(node, view, &args, caller);
+    } else {
+        batch.hand_back();
+    }
+    batch
 }
 
 /// Takes a command away from where it waits, if it still does.
@@ -149,6 +165,10 @@ pub(super) async fn run(
     asker: &mut Asker<'_>,
     out: &mut BytesMut,
 ) {
+    let several = Several::of(spec, args, caller);
+    if let Some(error) = several.as_ref().and_then(|_| several::refusal(node, spec, args, caller)) {
+        return error.copy_to(out);
+    }
     let mut request = BytesMut::new();
     encode_request(&args.iter().collect::<Vec<_>>(), &mut request);
     let wait = timeout(spec.id, args, node.clock().wall_ms());
@@ -166,7 +186,10 @@ pub(super) async fn run(
         written: Vec::new(),
     };
     let _ = asker.client.take_unblock();
-    let reply = call.run().await;
+    let reply = match &several {
+        Some(several) => call.run_several(several, may_wait(spec, args)).await,
+        None => call.run().await,
+    };
     asker.session.written.extend(call.written.drain(..));
     asker.client.set_flag(Flag::Blocked, false);
     reply.copy_to(out);
@@ -190,7 +213,7 @@ struct Blocking<'a> {
 
 impl Blocking<'_> {
     async fn run(&mut self) -> Rope {
-        let mut stuck_since = None;
+        let mut patience = Patience::default();
         loop {
             let begun = self.node.clock().now();
             let over = match self.step().await {
@@ -201,13 +224,7 @@ impl Blocking<'_> {
             if let Some(over) = over {
                 return self.over(&over);
             }
-            // The time that it has waited somewhere does not count.
-            let now = self.node.clock().now();
-            if now.since(begun) >= LOOK_AGAIN {
-                stuck_since = None;
-            }
-            let since = *stuck_since.get_or_insert(now);
-            if now.since(since) >= self.node.config().limits.request_timeout {
+            if patience.is_over(self.node, begun) {
                 return self.error(if self.is_resumed { UNKNOWN } else { DOWN });
             }
             self.node.changed_within(LOOK_AGAIN).await;
@@ -215,9 +232,7 @@ impl Blocking<'_> {
     }
 
     fn error(&self, text: &str) -> Rope {
-        let mut reply = Rope::new();
-        ReplyWriter::holding(&mut reply, self.caller.version).error(text);
-        reply
+        error(self.caller, text)
     }
 
     /// Has waiting ended?
@@ -270,7 +285,10 @@ impl Blocking<'_> {
         }
         match attempt(self.node, &view, &self.request, self.caller, None) {
             Attempt::Executed(batch) if batch.has_tasks() => Step::NotExecuted,
-            Attempt::Executed(batch) => self.settle(*batch).await,
+            Attempt::Executed(batch) => {
+                let request = self.request.clone();
+                self.settle(*batch, &request).await
+            }
             Attempt::Parked(parked) => self.here(parked).await,
             Attempt::ServedBefore => Step::NotExecuted,
         }
@@ -297,7 +315,8 @@ impl Blocking<'_> {
             (Ok(answered), _) => {
                 let mut batch = Batch::new(random());
                 batch.adopt(self.node, self.caller, partition, answered);
-                self.settle(batch).await
+                let request = self.request.clone();
+                self.settle(batch, &request).await
             }
             (Err(_), Some(over)) => Step::Over(over),
             (Err(_), None) => Step::NotExecuted,
@@ -305,16 +324,10 @@ impl Blocking<'_> {
     }
 
     /// Waits until what was executed here may be answered.
-    async fn settle(&mut self, mut batch: Batch) -> Step {
-        batch.finish(self.node, &self.request, self.node.request_deadline()).await;
-        batch.count_looks(self.node);
+    async fn settle(&mut self, mut batch: Batch, request: &Bytes) -> Step {
+        let step = settle(self.node, &mut batch, request).await;
         self.written.extend(batch.written_async());
-        if batch.to_repeat().next().is_some() {
-            return Step::NotExecuted;
-        }
-        let mut reply = Rope::new();
-        batch.assemble(&mut reply, |_| None);
-        Step::Reply(reply)
+        step
     }
 
     /// Waits at a partition of another node.
@@ -322,7 +335,7 @@ impl Blocking<'_> {
         let (is_write, token) = (self.spec.flags.contains(Flags::WRITE), self.token);
         let forwards = self.node.forwards();
         let mut waiting =
-            forwards.send_waiting(target, self.caller.to_byte(), token, self.is_resumed, &self.request);
+            forwards.send_waiting(target, self.caller.to_bytes(), token, self.is_resumed, &self.request);
         self.client.set_flag(Flag::Blocked, true);
         let (answers, over) = tokio::select! {
             biased;
@@ -361,6 +374,43 @@ impl Blocking<'_> {
                 Step::NotExecuted
             }
         }
+    }
+}
+
+/// Waits until what was executed on this node may be answered.
+async fn settle(node: &Arc<Node>, batch: &mut Batch, request: &Bytes) -> Step {
+    batch.finish(node, request, node.request_deadline()).await;
+    batch.count_looks(node);
+    if batch.to_repeat().next().is_some() {
+        return Step::NotExecuted;
+    }
+    let mut reply = Rope::new();
+    batch.assemble(&mut reply, |_| None);
+    Step::Reply(reply)
+}
+
+fn error(caller: Caller, text: &str) -> Rope {
+    let mut reply = Rope::new();
+    ReplyWriter::holding(&mut reply, caller.version).error(text);
+    reply
+}
+
+/// For how long a command may find nobody who serves its partition.
+#[derive(Default)]
+struct Patience {
+    since: Option<Tick>,
+}
+
+impl Patience {
+    /// Is it over, after an attempt that began then and came to nothing? Time that it has waited somewhere does not
+    /// count.
+    fn is_over(&mut self, node: &Node, begun: Tick) -> bool {
+        let now = node.clock().now();
+        if now.since(begun) >= LOOK_AGAIN {
+            self.since = None;
+        }
+        let since = *self.since.get_or_insert(now);
+        now.since(since) >= node.config().limits.request_timeout
     }
 }
 

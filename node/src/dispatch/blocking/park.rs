@@ -18,16 +18,16 @@ use tokio::sync::oneshot;
 
 use super::super::caller::Caller;
 use super::super::execute;
-use crate::command::blocking::block_option;
+use crate::command::blocking::{READY_KEYS, block_option, ready_for};
 use crate::command::stream::fixed_request;
-use crate::command::{Call, Looks};
+use crate::command::{Call, Looks, Names};
 use crate::env::random::Random;
 use crate::replication::effect::{Effect, Effects};
 use crate::replication::primary::{Primary, Waits};
 use crate::script::Scripts;
 use crate::store::served::Token;
 use crate::store::waiting::{Ticket, Wanted};
-use crate::store::{HashPosition, Keyspace, Source, ValueRef};
+use crate::store::{HashPosition, Keyspace, Source};
 
 /// Commands that wait on this node, for its own clients and for those of others.
 const PARKED_MAX: usize = 1 << 16;
@@ -48,19 +48,17 @@ pub fn wanted(id: CommandId, args: &Args<'_>) -> Option<Wanted> {
         CommandId::BzPopMin | CommandId::BzPopMax | CommandId::BzMPop => Some(Wanted::Member),
         CommandId::XRead => block_option(args).map(|_| Wanted::Entry),
         CommandId::XReadGroup => block_option(args).map(|_| Wanted::GroupEntry),
+        CommandId::KorumReady => ready_for(args),
         _ => None,
     }
 }
 
-/// Is there, in a value, what is waited for?
-fn is_met(wanted: Wanted, value: Option<ValueRef<'_>>) -> bool {
-    match (wanted, value) {
-        (Wanted::ListItem, Some(ValueRef::List(_)))
-        | (Wanted::Member, Some(ValueRef::SortedSet(_)))
-        | (Wanted::Entry, Some(ValueRef::Stream(_)))
-        | (Wanted::GroupEntry, _) => true,
-        (Wanted::ListItem | Wanted::Member | Wanted::Entry, _) => false,
-    }
+/// Where the keys of a command that waits stand.
+fn keys_of(spec: &CommandSpec, args: &Args<'_>) -> Option<impl Iterator<Item = usize> + use<>> {
+    let is_watcher = spec.id == CommandId::KorumReady;
+    let watched = is_watcher.then_some(READY_KEYS..args.len()).into_iter().flatten();
+    let keys = if is_watcher { None } else { Some(key_positions(spec, args).ok()?) };
+    Some(watched.chain(keys.into_iter().flatten()))
 }
 
 /// How many commands wait on a node.
@@ -178,8 +176,9 @@ impl Parking {
         now_ms: u64,
     ) -> Outcome {
         let Some(wanted) = wanted(spec.id, args) else { return Outcome::Full };
-        let Ok(keys) = key_positions(spec, args) else { return Outcome::Full };
-        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(&args[at])).collect();
+        let Some(keys) = keys_of(spec, args) else { return Outcome::Full };
+        let names = Names::of(&keyspace.databases, caller);
+        let mut keys: Vec<HashPosition> = keys.map(|at| keyspace.hash_position(names.at(args, at))).collect();
         keys.sort_unstable();
         keys.dedup();
         let size = self.request.len() + keys.len() * size_of::<(HashPosition, Wanted, Ticket)>();
@@ -187,7 +186,7 @@ impl Parking {
             return Outcome::Full;
         };
         let (sender, receiver) = oneshot::channel();
-        let fixed = fixed_request(args, keyspace, now_ms);
+        let fixed = fixed_request(args, &names, keyspace, now_ms);
         let waiter = Waiter {
             spec,
             request: fixed.clone().unwrap_or(self.request),
@@ -198,6 +197,31 @@ impl Parking {
         };
         let ticket = primary.waiting.park(keys, wanted, waiter);
         Outcome::Parked(Parked { partition: id, era: primary.era, ticket, fixed, receiver })
+    }
+}
+
+impl Parking {
+    /// The command has found something at once: its answer, too, may be lost with a connection.
+    pub fn note_served(
+        &self,
+        spec: &CommandSpec,
+        args: &Args<'_>,
+        keyspace: &mut Keyspace,
+        effects: &mut Effects,
+    ) {
+        let Some((token, _)) = self.token.filter(|_| spec.flags.contains(Flags::WRITE)) else { return };
+        let (Some(last), Ok(keys)) = (effects.places().flatten().last(), key_positions(spec, args)) else {
+            return;
+        };
+        // What it took, it took from its first key, or did as the last thing.
+        let is_from_first = matches!(spec.id, CommandId::BlMove | CommandId::BrPopLPush);
+        let mut keys = keys.map(|at| &args[at]);
+        let key = keys.find(|key| is_from_first || keyspace.hash_position(key) == last);
+        if let Some(key) = key {
+            let position = keyspace.hash_position(key);
+            keyspace.served.note(position, token);
+            effects.push(Some(position), &Effect::Served { key, token });
+        }
     }
 }
 
@@ -300,11 +324,12 @@ impl Waiter {
             unreachable!("a request that was parsed before it was parked")
         };
         let args = parser.args(&self.request);
-        let Ok(mut keys) = key_positions(self.spec, &args) else { return Found::Nothing };
-        let key = keys.find(|&at| ground.keyspace.hash_position(&args[at]) == position);
-        let Some(key) = key.map(|at| &args[at]) else { return Found::Nothing };
+        let Some(mut keys) = keys_of(self.spec, &args) else { return Found::Nothing };
+        let names = Names::of(&ground.keyspace.databases, self.caller);
+        let key = keys.find(|&at| ground.keyspace.hash_position(names.at(&args, at)) == position);
+        let Some(key) = key.map(|at| names.at(&args, at)) else { return Found::Nothing };
         let value = ground.keyspace.peek(key, ground.now_ms).map(crate::store::Entry::value);
-        if !is_met(wanted, value) {
+        if !wanted.is_met(value) {
             return Found::NoValue;
         }
         let before = ground.effects.count();
@@ -314,6 +339,7 @@ impl Waiter {
             self.spec.id,
             &mut Call {
                 args,
+                names: &names,
                 keyspace: &mut *ground.keyspace,
                 now_ms: ground.now_ms,
                 random: &mut *ground.random,
@@ -329,7 +355,7 @@ impl Waiter {
         }
         let is_write = self.spec.flags.contains(Flags::WRITE) && ground.effects.count() > before;
         if let Some(token) = self.token.filter(|_| is_write) {
-            ground.keyspace.served.note(token);
+            ground.keyspace.served.note(position, token);
             ground.effects.push(Some(position), &Effect::Served { key, token });
         }
         Found::Something(reply, is_write)

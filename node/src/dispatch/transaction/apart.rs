@@ -2,7 +2,7 @@
 //!
 //! For: asking a partition for its position; running the commands with keys first, as one unit, and then, only if it
 //! was executed, the others here, each in its place of the reply.
-//! Not here: transactions whose commands are all about keys (`transaction`).
+//! Not here: transactions whose commands are all about keys (`transaction`); keys of several slots (`several`).
 //!
 //! Commands without keys are not a part of the atomic step: they see what the unit did, and what came after it.
 
@@ -24,17 +24,18 @@ use super::super::keyless::{self, Asker};
 use super::super::route::{NOT_SERVED, Route, route};
 use super::super::{alone, everywhere};
 use super::queue::{Queued, Taken};
-use super::{CROSS_SLOT, Transaction, begin};
+use super::{CROSS_SLOT, Transaction, begin, several};
 use crate::command::unit::watch_request;
 use crate::env::random::random;
 use crate::node::Node;
+use crate::store::database::stored;
 
 /// Must the command be run between batches, given what was queued?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec, transaction: &Transaction) -> bool {
     match spec.id {
         CommandId::Watch => !transaction.is_open(),
-        CommandId::Exec => transaction.is_mixed(),
+        CommandId::Exec => transaction.is_mixed() || transaction.is_crossing(),
         _ => false,
     }
 }
@@ -59,6 +60,9 @@ pub async fn run(
         asker.show_transaction();
         return;
     }
+    if asker.session.transaction.is_crossing() && several::is_wanted(node, caller) {
+        return several::run(node, caller, asker, out).await;
+    }
     let begun = begin(node, &node.view(), caller, asker);
     match begun {
         Err(text) => ReplyWriter::new(out, caller.version).error(&text),
@@ -77,27 +81,37 @@ async fn watch(
         return Err(KEY_TOO_LONG.into());
     }
     let view = node.view();
-    let slot = slot_of(&args[1]);
-    match route(&view, node.id(), caller.port, keys.iter().map(slot_of)) {
+    let mut slots: Vec<u16> = keys.iter().map(slot_of).collect();
+    let is_allowed = several::is_wanted(node, caller);
+    let asked = if is_allowed { &slots[..1] } else { &slots[..] };
+    match route(&view, node.id(), caller.port, asked.iter().copied()) {
         Route::CrossSlot => return Err(CROSS_SLOT.into()),
         Route::Down(_) => return Err(NOT_SERVED.into()),
         Route::Moved(slot, primary) => return Err(node.moved(&view, slot, primary).into()),
         Route::Here(_) | Route::Forward(..) | Route::Elsewhere => {}
     }
-    let request = watch_request(slot, keys.iter());
-    let reply = ask(node, view.partition_of_slot(slot), request, caller, asker).await;
-    let reply = reply.flat();
-    let since = position(&reply).ok_or_else(|| error_text(&reply))?;
-    let transaction = &mut asker.session.transaction;
-    keys.iter().try_for_each(|key| transaction.watch(key, slot, since)).map_err(Into::into)
+    slots.sort_unstable();
+    slots.dedup();
+    for slot in slots {
+        let mine = || keys.iter().filter(|key| slot_of(key) == slot);
+        let request = watch_request(slot, mine());
+        let reply = ask(node, view.partition_of_slot(slot), request, caller, asker).await;
+        let reply = reply.flat();
+        let (since, swaps) = position(&reply).ok_or_else(|| error_text(&reply))?;
+        for key in mine() {
+            asker.session.transaction.watch(&stored(caller.database, key), slot, since, swaps)?;
+        }
+    }
+    Ok(())
 }
 
-/// The position in `[era, sequence]`.
-fn position(reply: &[u8]) -> Option<Position> {
-    let mut lines = reply.strip_prefix(b"*2\r\n:")?.split(|&byte| byte == b'\r');
+/// The position and the number of swaps in `[era, sequence, swaps]`.
+fn position(reply: &[u8]) -> Option<(Position, u64)> {
+    let mut lines = reply.strip_prefix(b"*3\r\n:")?.split(|&byte| byte == b'\r');
     let era = integer(lines.next()?)?;
-    let sequence = integer(lines.next()?.strip_prefix(b"\n:")?)?;
-    Some(Position { era: Epoch(era.cast_unsigned()), sequence: sequence.cast_unsigned() })
+    let mut next = || Some(integer(lines.next()?.strip_prefix(b"\n:")?)?.cast_unsigned());
+    let (sequence, swaps) = (next()?, next()?);
+    Some((Position { era: Epoch(era.cast_unsigned()), sequence }, swaps))
 }
 
 fn error_text(reply: &[u8]) -> Vec<u8> {
@@ -127,7 +141,7 @@ async fn exec(
     let partition = unit.as_ref().map(|(partition, _)| *partition);
     let mut elements = unit.map_or(Bytes::new(), |(_, elements)| elements);
     for command in taken.commands() {
-        if command.slot.is_some() || command.flushes() && partition.is_some() {
+        if command.slot.is_some() || command.is_in_both() && partition.is_some() {
             let length = reply_length(&elements).unwrap_or(elements.len());
             let element = elements.split_to(length);
             if command.slot.is_some() {
@@ -140,7 +154,7 @@ async fn exec(
 }
 
 /// The elements of an array reply, one after the other.
-fn array(reply: &Bytes) -> Option<Bytes> {
+pub(super) fn array(reply: &Bytes) -> Option<Bytes> {
     let end = memchr::memchr(b'\n', reply)? + 1;
     let count = reply.strip_prefix(b"*")?[..end - 1].strip_suffix(b"\r\n")?;
     integer(count).filter(|&count| count >= 0)?;
@@ -148,7 +162,7 @@ fn array(reply: &Bytes) -> Option<Bytes> {
 }
 
 /// Asks the primary of a partition, wherever it is by now.
-async fn ask(
+pub(super) async fn ask(
     node: &Arc<Node>,
     partition: PartitionId,
     request: Bytes,
@@ -180,7 +194,7 @@ pub(in crate::dispatch) async fn reply_of(
 }
 
 /// Runs a queued command that is not about keys.
-async fn run_here(
+pub(super) async fn run_here(
     node: &Arc<Node>,
     command: &Queued,
     request: Bytes,
@@ -219,8 +233,8 @@ mod tests {
 
     #[test]
     fn replies_of_the_partition_are_read() {
-        let at = |era, sequence| Some(Position { era: Epoch(era), sequence });
-        assert_eq!(position(b"*2\r\n:7\r\n:19\r\n"), at(7, 19));
+        let at = |era, sequence, swaps| Some((Position { era: Epoch(era), sequence }, swaps));
+        assert_eq!(position(b"*3\r\n:7\r\n:19\r\n:2\r\n"), at(7, 19, 2));
         assert_eq!(position(b"-CLUSTERDOWN x\r\n"), None);
         assert_eq!(error_text(b"-CLUSTERDOWN x\r\n"), b"CLUSTERDOWN x");
         assert_eq!(array(&Bytes::from_static(b"*2\r\n:7\r\n+OK\r\n")).unwrap(), ":7\r\n+OK\r\n");

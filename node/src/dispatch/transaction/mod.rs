@@ -3,7 +3,8 @@
 //! For: queueing commands with the errors that Redis gives while it does, and sending the whole to its partition as
 //! one request (`KORUM EXEC`), which is executed there under one lock and replicated as one message.
 //! Not here: what is queued (`queue`), the request (`command::unit`), its execution (`command::transaction`);
-//! `WATCH`, and transactions with commands that are not about keys, which wait (`apart`).
+//! `WATCH`, and transactions with commands that are not about keys, which wait (`apart`); keys of several slots
+//! (`several`).
 
 use korum_protocol::command::{CommandId, CommandSpec, Flags, key_positions};
 use korum_protocol::limits::KEY_BYTES_MAX;
@@ -22,6 +23,7 @@ use queue::Taken;
 
 pub mod apart;
 mod queue;
+mod several;
 
 pub use queue::Transaction;
 
@@ -74,7 +76,7 @@ pub fn queue(
         return batch.reply(caller.version).error(WATCH_INSIDE);
     }
     let slot = check(node, view, spec, args, caller);
-    match slot.and_then(|slot| push(node, spec, args, slot, asker).map_err(Into::into)) {
+    match slot.and_then(|place| push(node, spec, args, place, asker).map_err(Into::into)) {
         Ok(()) => batch.reply(caller.version).simple("QUEUED"),
         Err(text) => {
             asker.session.transaction.fail();
@@ -89,12 +91,12 @@ fn push(
     node: &Node,
     spec: &'static CommandSpec,
     args: &Args<'_>,
-    slot: Option<u16>,
+    (slot, is_split): (Option<u16>, bool),
     asker: &mut Asker<'_>,
 ) -> Result<(), &'static str> {
     let transaction = &mut asker.session.transaction;
     match scripts::with_source(node, spec.id, args) {
-        None => transaction.push(spec, args, slot),
+        None => transaction.push(spec, args, slot, is_split),
         Some((spec, name, source)) => {
             let rest = args.tail(2);
             let words = [name, &source].into_iter().chain(rest.iter());
@@ -103,43 +105,42 @@ fn push(
                 ranges.push(buffer.len()..buffer.len() + word.len());
                 buffer.extend_from_slice(word);
             }
-            transaction.push(spec, &Args::new(&buffer, &ranges), slot)
+            transaction.push(spec, &Args::new(&buffer, &ranges), slot, false)
         }
     }
 }
 
-/// May the command be queued? The slot of its keys, if it has any.
+/// May the command be queued? The slot of its keys, if it has any, and whether there are others, by which it is split.
 fn check(
     node: &Node,
     view: &View,
     spec: &CommandSpec,
     args: &Args<'_>,
     caller: Caller,
-) -> Result<Option<u16>, String> {
+) -> Result<(Option<u16>, bool), String> {
     if spec.flags.contains(Flags::NO_MULTI) {
         return Err(NO_MULTI.into());
     }
     // Shard channels are no keys: who listens to them is asked when it is executed.
     if spec.flags.contains(Flags::PUBSUB) {
-        return Ok(None);
-    }
-    // Channels are not keys.
-    if spec.flags.contains(Flags::PUBSUB) {
-        return Ok(None);
+        return Ok((None, false));
     }
     // Where the keys cannot be found, the command itself will say so.
-    let Ok(keys) = key_positions(spec, args) else { return Ok(None) };
+    let Ok(keys) = key_positions(spec, args) else { return Ok((None, false)) };
     if keys.clone().any(|at| args[at].len() > KEY_BYTES_MAX) {
         return Err(KEY_TOO_LONG.into());
     }
     let slots = keys.map(|at| slot_of(&args[at]));
-    let Some(slot) = slots.clone().next() else { return Ok(None) };
+    let Some(slot) = slots.clone().next() else { return Ok((None, false)) };
     match route(view, node.id(), caller.port, slots) {
+        Route::CrossSlot if spec.flags.contains(Flags::SPLIT) && several::is_wanted(node, caller) => {
+            Ok((Some(slot), true))
+        }
         Route::CrossSlot => Err(CROSS_SLOT.into()),
         Route::Moved(slot, primary) => Err(node.moved(view, slot, primary)),
         // On the client port it may be served by the time of EXEC.
         Route::Down(_) if caller.port == Port::Cluster => Err(NOT_SERVED.into()),
-        Route::Here(_) | Route::Forward(..) | Route::Down(_) | Route::Elsewhere => Ok(Some(slot)),
+        Route::Here(_) | Route::Forward(..) | Route::Down(_) | Route::Elsewhere => Ok((Some(slot), false)),
     }
 }
 
@@ -190,11 +191,7 @@ fn begin(
     caller: Caller,
     asker: &mut Asker<'_>,
 ) -> Result<(Taken, Option<u16>), String> {
-    let taken = asker.session.transaction.take().ok_or(EXEC_ALONE)?;
-    asker.show_transaction();
-    if taken.has_failed() {
-        return Err(ABORTED.into());
-    }
+    let taken = take(asker)?;
     let slot = taken.slot().map_err(|_| CROSS_SLOT)?;
     match slot.map(|slot| route(view, node.id(), caller.port, [slot])) {
         Some(Route::Moved(slot, primary)) => Err(node.moved(view, slot, primary)),
@@ -203,4 +200,11 @@ fn begin(
             Ok((taken, slot))
         }
     }
+}
+
+/// Takes what was queued, if all of it could be.
+fn take(asker: &mut Asker<'_>) -> Result<Taken, String> {
+    let taken = asker.session.transaction.take().ok_or(EXEC_ALONE)?;
+    asker.show_transaction();
+    if taken.has_failed() { Err(ABORTED.into()) } else { Ok(taken) }
 }

@@ -60,8 +60,10 @@ pub struct Queued {
     /// Number of its arguments.
     pub arguments: usize,
     bulks: Range<usize>,
-    /// The slot of its keys; `None` if it has none.
+    /// The slot of its keys, the first one's if they are in several; `None` if it has none.
     pub slot: Option<u16>,
+    /// Its keys are in several slots, and it is split by them.
+    pub is_split: bool,
 }
 
 impl Queued {
@@ -69,6 +71,12 @@ impl Queued {
     #[must_use]
     pub fn flushes(&self) -> bool {
         matches!(self.spec.id, CommandId::FlushAll | CommandId::FlushDb)
+    }
+
+    /// It is executed on the partition, and here too.
+    #[must_use]
+    pub fn is_in_both(&self) -> bool {
+        self.flushes() || self.spec.id == CommandId::Select
     }
 }
 
@@ -107,7 +115,7 @@ impl Transaction {
             )
     }
 
-    /// Queues a command, whose keys have this slot.
+    /// Queues a command, whose keys have this slot; `is_split`: and others.
     ///
     /// # Errors
     /// With the text of the error reply when it does not fit any more.
@@ -116,6 +124,7 @@ impl Transaction {
         spec: &'static CommandSpec,
         args: &Args<'_>,
         slot: Option<u16>,
+        is_split: bool,
     ) -> Result<(), &'static str> {
         let queue = self.queue.get_or_insert_default();
         let bytes = args.bytes() + OVERHEAD_BYTES * (args.len() + 1);
@@ -126,15 +135,15 @@ impl Transaction {
         let start = queue.bulks.len();
         put_bulks(args.iter(), &mut queue.bulks);
         let bulks = start..queue.bulks.len();
-        queue.commands.push(Queued { spec, arguments: args.len(), bulks, slot });
+        queue.commands.push(Queued { spec, arguments: args.len(), bulks, slot, is_split });
         Ok(())
     }
 
-    /// Watches a key of this slot; one that is watched already stays watched since then.
+    /// Watches a key of this slot, given as [`Watched::key`]; one that is watched already stays watched since then.
     ///
     /// # Errors
     /// With the text of the error reply when there are too many.
-    pub fn watch(&mut self, key: &[u8], slot: u16, since: Position) -> Result<(), &'static str> {
+    pub fn watch(&mut self, key: &[u8], slot: u16, since: Position, swaps: u64) -> Result<(), &'static str> {
         if self.watched.iter().any(|(watched, _)| watched.key == key) {
             return Ok(());
         }
@@ -142,7 +151,7 @@ impl Transaction {
             return Err(TOO_MANY_WATCHED);
         }
         self.watched_bytes += key.len();
-        self.watched.push((Watched { key: Bytes::copy_from_slice(key), since }, slot));
+        self.watched.push((Watched { key: Bytes::copy_from_slice(key), since, swaps }, slot));
         Ok(())
     }
 
@@ -170,6 +179,13 @@ impl Transaction {
     #[must_use]
     pub fn is_mixed(&self) -> bool {
         self.queue.iter().flat_map(|queue| &queue.commands).any(|command| command.slot.is_none())
+    }
+
+    /// The keys, watched ones included, are in several slots.
+    #[must_use]
+    pub fn is_crossing(&self) -> bool {
+        let queue = self.queue.as_ref();
+        queue.is_some_and(|queue| only_slot(&queue.commands, &self.watched).is_err())
     }
 
     /// Ends the transaction and hands out what was queued; `None` without `MULTI`.
@@ -205,10 +221,13 @@ impl Taken {
     /// # Errors
     /// When they are in several.
     pub fn slot(&self) -> Result<Option<u16>, Crossing> {
-        let queued = self.queue.commands.iter().filter_map(|command| command.slot);
-        let mut slots = queued.chain(self.watched.iter().map(|(_, slot)| *slot));
-        let Some(first) = slots.next() else { return Ok(None) };
-        if slots.all(|slot| slot == first) { Ok(Some(first)) } else { Err(Crossing) }
+        only_slot(&self.queue.commands, &self.watched)
+    }
+
+    /// The watched keys, each with its slot.
+    #[must_use]
+    pub fn watched(&self) -> &[(Watched, u16)] {
+        &self.watched
     }
 
     /// The request that executes the commands with keys on their partition. What is to be removed everywhere is
@@ -220,8 +239,11 @@ impl Taken {
         let number = partition.to_string();
         for command in self.commands() {
             if command.flushes() {
-                writer.push_words(&[b"KORUM", b"CLEAR", number.as_bytes()]);
+                let words: [&[u8]; 4] = [b"KORUM", b"CLEAR", number.as_bytes(), b"DB"];
+                writer.push_words(&words[..if command.spec.id == CommandId::FlushDb { 4 } else { 3 }]);
                 reads_only = false;
+            } else if command.spec.id == CommandId::Select {
+                writer.push(command.arguments, self.bulks(command));
             } else if command.slot.is_some() {
                 writer.push(command.arguments, self.bulks(command));
                 reads_only &= command.spec.flags.contains(Flags::READONLY);
@@ -241,9 +263,18 @@ impl Taken {
         request.freeze()
     }
 
-    fn bulks(&self, command: &Queued) -> &[u8] {
+    /// The arguments of one of the commands, as bulk strings.
+    pub(super) fn bulks(&self, command: &Queued) -> &[u8] {
         &self.queue.bulks[command.bulks.clone()]
     }
+}
+
+fn only_slot(commands: &[Queued], watched: &[(Watched, u16)]) -> Result<Option<u16>, Crossing> {
+    let queued = commands.iter().filter_map(|command| command.slot);
+    let mut slots = queued.chain(watched.iter().map(|(_, slot)| *slot));
+    let Some(first) = slots.next() else { return Ok(None) };
+    let is_one = slots.all(|slot| slot == first) && !commands.iter().any(|command| command.is_split);
+    if is_one { Ok(Some(first)) } else { Err(Crossing) }
 }
 
 #[cfg(test)]
@@ -261,7 +292,7 @@ mod tests {
             ranges.push(buffer.len()..buffer.len() + word.len());
             buffer.extend_from_slice(word);
         }
-        transaction.push(lookup(words[0]).unwrap(), &Args::new(&buffer, &ranges), slot)
+        transaction.push(lookup(words[0]).unwrap(), &Args::new(&buffer, &ranges), slot, false)
     }
 
     #[test]
@@ -275,7 +306,7 @@ mod tests {
         push(&mut transaction, &[b"ping"], None).unwrap();
         push(&mut transaction, &[b"set", b"a", b"1"], Some(7)).unwrap();
         assert!(transaction.may_write() && transaction.is_mixed());
-        transaction.watch(b"b", 7, SINCE).unwrap();
+        transaction.watch(b"b", 7, SINCE, 0).unwrap();
         assert_eq!(transaction.sizes().0, Some(3));
         let taken = transaction.take().unwrap();
         assert_eq!(
@@ -305,6 +336,9 @@ mod tests {
         assert!(contains(&reads, "EXEC-RO") && !contains(&reads, "dbsize"));
         let flushes = unit(&[&[b"get", b"a"], &[b"flushall"]]);
         assert!(contains(&flushes, "EXEC\r\n") && contains(&flushes, "$5\r\nCLEAR\r\n$1\r\n3\r\n"));
+        assert!(
+            !contains(&flushes, "DB") && contains(&unit(&[&[b"get", b"a"], &[b"flushdb"]]), "$2\r\nDB\r\n")
+        );
     }
 
     #[test]
@@ -315,7 +349,7 @@ mod tests {
             let mut transaction = Transaction::default();
             push(&mut transaction, &[b"ping"], queued).unwrap();
             if let Some(slot) = watched {
-                transaction.watch(b"k", slot, SINCE).unwrap();
+                transaction.watch(b"k", slot, SINCE, 0).unwrap();
             }
             assert_eq!(transaction.take().unwrap().slot(), expected);
         }
@@ -334,12 +368,12 @@ mod tests {
         let mut transaction = Transaction::default();
         for number in 0..WATCHED_MAX as u64 {
             let since = Position { era: Epoch(1), sequence: number };
-            transaction.watch(&number.to_be_bytes(), 1, since).unwrap();
+            transaction.watch(&number.to_be_bytes(), 1, since, 0).unwrap();
         }
-        assert_eq!(transaction.watch(&0_u64.to_be_bytes(), 1, SINCE), Ok(()));
+        assert_eq!(transaction.watch(&0_u64.to_be_bytes(), 1, SINCE, 0), Ok(()));
         assert_eq!(transaction.watched[0].0.since.sequence, 0);
-        assert_eq!(transaction.watch(b"more", 1, SINCE), Err(TOO_MANY_WATCHED));
+        assert_eq!(transaction.watch(b"more", 1, SINCE, 0), Err(TOO_MANY_WATCHED));
         transaction.unwatch();
-        assert_eq!((transaction.watch(b"more", 1, SINCE), transaction.sizes()), (Ok(()), (None, 1, 4)));
+        assert_eq!((transaction.watch(b"more", 1, SINCE, 0), transaction.sizes()), (Ok(()), (None, 1, 4)));
     }
 }

@@ -16,6 +16,7 @@ use super::super::measure::Measure;
 use super::super::peer::{Cutter, FrameWriter, PeerConnection, PeerError};
 use super::waiting::Parkings;
 use super::{CANCEL, GOODBYE, REPLIES, TOLD, WAITING, encode_answers, write_or_add, write_piece};
+use crate::dispatch::caller::CALLER_BYTES;
 use crate::dispatch::{Batch, Caller, publish, track};
 use crate::env::random::random;
 use crate::node::Node;
@@ -155,7 +156,8 @@ async fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Resu
     // One that came in pieces is an allocation of its own.
     let is_large = body.len() > PIECE_BYTES;
     let id = body.try_get_u64().map_err(|error| error.to_string())?;
-    let caller = body.try_get_u8().map_err(|error| error.to_string())?;
+    let mut caller = [0; CALLER_BYTES];
+    body.try_copy_to_slice(&mut caller).map_err(|error| error.to_string())?;
     let caller = Caller::forwarded(caller).ok_or("unknown kind of caller")?;
     // The node that took the request in has checked it against its limits.
     let mut parser = RequestParser::new(RequestLimits::unlimited());

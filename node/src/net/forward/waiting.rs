@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Answer, Answers, CANCEL, Channel, ForwardError, Forwards, WAITING, encode_answers};
 use crate::dispatch::blocking::park::Parked;
 use crate::dispatch::blocking::{Attempt, attempt, unpark};
+use crate::dispatch::caller::CALLER_BYTES;
 use crate::dispatch::{Batch, Caller};
 use crate::env::random::random;
 use crate::node::Node;
@@ -33,7 +34,7 @@ impl Forwards {
     pub fn send_waiting(
         &self,
         target: NodeId,
-        caller: u8,
+        caller: [u8; CALLER_BYTES],
         token: Token,
         is_resumed: bool,
         request: &Bytes,
@@ -43,7 +44,7 @@ impl Forwards {
         let mut body = Rope::new();
         let head = body.copied_mut();
         head.put_u64(id);
-        head.put_u8(caller);
+        head.put_slice(&caller);
         head.put_u64(token.client);
         head.put_u64(token.number);
         head.put_u8(u8::from(is_resumed));
@@ -110,7 +111,9 @@ impl Parkings {
     pub fn begin(&self, mut body: Bytes) -> Result<(), String> {
         let text = |error: bytes::TryGetError| error.to_string();
         let id = body.try_get_u64().map_err(text)?;
-        let caller = Caller::forwarded(body.try_get_u8().map_err(text)?).ok_or("unknown kind of caller")?;
+        let mut caller = [0; CALLER_BYTES];
+        body.try_copy_to_slice(&mut caller).map_err(text)?;
+        let caller = Caller::forwarded(caller).ok_or("unknown kind of caller")?;
         let client = body.try_get_u64().map_err(text)?;
         let number = body.try_get_u64().map_err(text)?;
         let is_resumed = body.try_get_u8().map_err(text)? != 0;

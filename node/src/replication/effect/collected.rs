@@ -172,4 +172,9 @@ impl Effects {
     pub fn cleared(&mut self) {
         self.push(None, &Effect::Clear);
     }
+
+    /// All keys of one room are gone.
+    pub fn cleared_room(&mut self, room: u8) {
+        self.push(None, &Effect::ClearRoom { room });
+    }
 }

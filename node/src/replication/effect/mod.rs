@@ -7,10 +7,10 @@
 //! ```text
 //! effect   = 1 key value | 2 key value deadline | 3 key | 4 key deadline | 5 key | 6 key bytes
 //!          | 7 key offset bytes | 8 | 9 key state | 10 key state deadline | 11 key change
-//!          | 12 key node client number
+//!          | 12 key node client number | 13 room
 //!            set           set until               delete  deadline         persist append
 //!            overwrite            clear  a collection, the same until       a change inside one
-//!            a command that waited was served
+//!            a command that waited was served        clear one database
 //! key, bytes = varint length, bytes      deadline, offset = varint
 //! value    = 1 zigzag varint | 2 bytes | 3 bytes                        integer, string, raw string
 //! state, change: see `state`, `change`
@@ -47,6 +47,7 @@ const COLLECTION: u8 = 9;
 const COLLECTION_UNTIL: u8 = 10;
 const CHANGE: u8 = 11;
 const SERVED: u8 = 12;
+const CLEAR_ROOM: u8 = 13;
 
 /// What happened to one key, or to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +115,11 @@ pub enum Effect<'a> {
     },
     /// All keys of the partition are gone.
     Clear,
+    /// All keys of one room are gone.
+    ClearRoom {
+        /// Which.
+        room: u8,
+    },
 }
 
 /// Why bytes are not an effect.
@@ -190,6 +196,7 @@ impl<'a> Effect<'a> {
                     .for_each(|number| put_varint(out, number));
             }
             Self::Clear => out.put_u8(CLEAR),
+            Self::ClearRoom { room } => out.put_slice(&[CLEAR_ROOM, room]),
         }
     }
 
@@ -222,6 +229,9 @@ impl<'a> Effect<'a> {
         if kind == CLEAR {
             return Ok(Self::Clear);
         }
+        if kind == CLEAR_ROOM {
+            return Ok(Self::ClearRoom { room: take_byte(input)? });
+        }
         if !(SET..=SERVED).contains(&kind) {
             return Err(EffectError::UnknownEffect(kind));
         }
@@ -253,7 +263,7 @@ impl<'a> Effect<'a> {
         })
     }
 
-    /// The key that it is about; `None` means all.
+    /// The key that it is about; `None` means all, or all of a room.
     #[must_use]
     pub fn key(&self) -> Option<&'a [u8]> {
         match *self {
@@ -265,7 +275,7 @@ impl<'a> Effect<'a> {
             | Self::Append { key, .. }
             | Self::Served { key, .. }
             | Self::Overwrite { key, .. } => Some(key),
-            Self::Clear => None,
+            Self::Clear | Self::ClearRoom { .. } => None,
         }
     }
 }
@@ -316,6 +326,7 @@ mod tests {
             Effect::Change { key, change: Change::SortedSet(SortedSetChange::Put { member: bytes, score }) },
             Effect::Change { key, change: Change::SortedSet(SortedSetChange::Remove { member: bytes }) },
             Effect::Clear,
+            Effect::ClearRoom { room: number as u8 },
         ]
     }
 

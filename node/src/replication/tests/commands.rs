@@ -1,9 +1,12 @@
 //! Commands: executed, answered, and what must hold of them.
 
-use super::world::{GUESTS, KEYS, LARGE, Operation, PARTITION, Sim, content, id, name, value_of};
+use super::world::{
+    CLIENTS, GUESTS, KEYS, LARGE, Operation, PARTITION, QUEUES, Sim, check_services, content, id, name, service,
+    value_of,
+};
 use crate::replication::effect::{Effect, Effects};
 use crate::replication::primary::{Admission, Settlement, Waits};
-use crate::store::{Garbage, Source, StringRef, ValueRef};
+use crate::store::{Change, Garbage, SetChange, Source, StringRef, ValueRef};
 use rand::RngExt;
 
 impl Sim {
@@ -43,6 +46,16 @@ impl Sim {
                 }
                 _ => {}
             }
+            if self.random.random_range(0..3) == 0 {
+                let (queue, client) = (self.random.random_range(0..QUEUES), self.random.random_range(0..CLIENTS));
+                let (key, member, token) = service(queue, client, self.next_value);
+                let position = keyspace.hash_position(&key);
+                let change = Change::Set(SetChange::Add { member: member.as_bytes() });
+                for effect in [Effect::Change { key: &key, change }, Effect::Served { key: &key, token }] {
+                    keyspace.apply(&effect, &Source::none(), &mut Garbage::default());
+                    effects.push(Some(position), &effect);
+                }
+            }
             primary.replicate(PARTITION, &mut partition.history, &effects);
         }
         let value = value_of(keyspace, key);
@@ -79,9 +92,11 @@ impl Sim {
         }
     }
 
-    /// I2: what was acknowledged, or shown, is on every holder. I11: copies at the same position are equal.
+    /// I2: what was acknowledged, or shown, is on every holder. I11: copies at the same position are equal. Whoever may
+    /// be the primary next knows what was served.
     pub(super) fn check(&mut self) {
         for (at, node) in self.nodes.iter().enumerate() {
+            check_services(&node.partition.keyspace);
             let Some(position) = node.partition.history.position() else { continue };
             let content = content(&node.partition.keyspace);
             let known = self.contents.entry(position).or_insert_with(|| content.clone());

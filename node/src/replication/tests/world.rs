@@ -15,12 +15,16 @@ use crate::replication::link::{Lane, Link};
 use crate::replication::message::{Acknowledged, Compared};
 use crate::replication::primary::{Piece, Sent, Waits};
 use crate::replication::transition::{LinkBook, Me, transition};
-use crate::store::{Keyspace, Partition, StringRef, ValueRef};
+use crate::store::served::Token;
+use crate::store::{HashPosition, HashRange, Keyspace, Partition, StringRef, Value, ValueRef};
 
 pub(super) const NODES: usize = 4;
 pub(super) const KEYS: u64 = 5;
 /// Keys that come and go beside these.
 pub(super) const GUESTS: u64 = 3;
+/// Sets in which each command that waited and was served leaves a member, and the clients that wait.
+pub(super) const QUEUES: u64 = 2;
+pub(super) const CLIENTS: u64 = 3;
 pub(super) const PARTITION: u16 = 0;
 /// From so many bytes on, a message goes to the large lane here.
 pub(super) const LARGE: usize = 400;
@@ -106,7 +110,7 @@ pub(super) struct Sim {
     pub(super) proposals: usize,
     pub(super) next_value: u64,
     /// What was at each position that a copy has stood at.
-    pub(super) contents: BTreeMap<Position, Vec<u64>>,
+    pub(super) contents: BTreeMap<Position, Content>,
     /// The newest value of each key that was acknowledged or shown.
     pub(super) known: BTreeMap<u64, u64>,
     /// Runs that the map does not know yet.
@@ -141,9 +145,54 @@ pub(super) fn name(key: u64) -> [u8; 1] {
     [b'a' + key as u8]
 }
 
-/// The values of all keys.
-pub(super) fn content(keyspace: &Keyspace) -> Vec<u64> {
-    (0..KEYS + GUESTS).map(|key| value_of(keyspace, key)).collect()
+/// All that a copy has.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Content {
+    values: Vec<u64>,
+    /// Whatever is kept at each other key.
+    others: Vec<Option<Value>>,
+    /// Place, client and number of what was served.
+    services: Vec<(HashPosition, u64, u64)>,
+}
+
+/// The content of a copy.
+pub(super) fn content(keyspace: &Keyspace) -> Content {
+    let others = (KEYS + GUESTS..KEYS + GUESTS + QUEUES)
+        .map(|key| keyspace.peek(&name(key), 0).map(|entry| entry.to_value()))
+        .collect();
+    let services = keyspace.served.within(HashRange::ALL).into_iter();
+    let mut services: Vec<_> =
+        services.map(|service| (service.place, service.token.client, service.token.number)).collect();
+    services.sort_unstable();
+    let values = (0..KEYS + GUESTS).map(|key| value_of(keyspace, key)).collect();
+    Content { values, others, services }
+}
+
+/// The key of a queue, a client that waits there, and the command of it that was served.
+pub(super) fn service(queue: u64, client: u64, number: u64) -> ([u8; 1], String, Token) {
+    (name(KEYS + GUESTS + queue), format!("{client}:{number}"), Token { node: 1, client, number })
+}
+
+/// A command that was served is known, if and only if what it did is there. (That holds for copies on the way too.)
+pub(super) fn check_services(keyspace: &Keyspace) {
+    for queue in 0..QUEUES {
+        let (key, _, _) = service(queue, 0, 0);
+        let mut done = [None; CLIENTS as usize];
+        if let Some(ValueRef::Set(set)) = keyspace.peek(&key, 0).map(|entry| entry.value()) {
+            for member in set.iter() {
+                let member = String::from_utf8(member.bytes().into_owned()).unwrap();
+                let (client, number) = member.split_once(':').unwrap();
+                let newest = &mut done[client.parse::<usize>().unwrap()];
+                *newest = (*newest).max(number.parse::<u64>().ok());
+            }
+        }
+        let known = keyspace.served.at(&[keyspace.hash_position(&key)]);
+        for (client, done) in (0..CLIENTS).zip(done) {
+            let known = known.iter().find(|service| service.token.client == client);
+            assert_eq!(known.map(|service| service.token.number), done, "client {client} at queue {queue}");
+            assert!(done.is_none_or(|number| keyspace.served.has(service(queue, client, number).2)));
+        }
+    }
 }
 
 pub(super) fn value_of(keyspace: &Keyspace, key: u64) -> u64 {

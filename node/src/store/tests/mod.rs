@@ -11,6 +11,7 @@ use super::{
     StringRef, Value, ValueRef,
 };
 use crate::replication::effect::{Effect, EffectError, Effects};
+use crate::store::database::{split, stored};
 use crate::store::xstream::{Fields, Trimmed};
 
 mod entry;
@@ -30,6 +31,11 @@ fn content(keyspace: &Keyspace) -> Content {
 
 fn key(number: u32) -> Vec<u8> {
     format!("key:{number}").into_bytes()
+}
+
+/// The same, some of them in other rooms than the first.
+fn roomy(number: u32) -> Vec<u8> {
+    stored([0, 0, 0, 2, 255][number as usize % 5], &key(number)).into_owned()
 }
 
 fn filled(count: u32) -> Keyspace {
@@ -67,6 +73,7 @@ enum Write {
     Fill(u32),
     Thin(u32),
     Clear,
+    ClearRoom(u8),
 }
 
 impl Write {
@@ -75,19 +82,19 @@ impl Write {
         match self {
             Self::Set(number, bytes, ms) => {
                 let (value, deadline_ms) = (ValueRef::string(bytes), deadline(ms));
-                each(Effect::Set { key: &key(*number), value, deadline_ms });
+                each(Effect::Set { key: &roomy(*number), value, deadline_ms });
             }
             Self::Number(number, integer, ms) => {
                 let (value, deadline_ms) = (ValueRef::String(StringRef::Integer(*integer)), deadline(ms));
-                each(Effect::Set { key: &key(*number), value, deadline_ms });
+                each(Effect::Set { key: &roomy(*number), value, deadline_ms });
             }
-            Self::Delete(number) => drop(each(Effect::Delete { key: &key(*number) })),
+            Self::Delete(number) => drop(each(Effect::Delete { key: &roomy(*number) })),
             Self::Deadline(number, ms) => {
-                each(Effect::Deadline { key: &key(*number), deadline_ms: deadline(ms) });
+                each(Effect::Deadline { key: &roomy(*number), deadline_ms: deadline(ms) });
             }
-            Self::Append(number, tail) => drop(each(Effect::Append { key: &key(*number), tail })),
+            Self::Append(number, tail) => drop(each(Effect::Append { key: &roomy(*number), tail })),
             Self::Overwrite(number, offset, bytes) => {
-                each(Effect::Overwrite { key: &key(*number), offset: usize::from(*offset), bytes });
+                each(Effect::Overwrite { key: &roomy(*number), offset: usize::from(*offset), bytes });
             }
             Self::Field(number, field, value) => {
                 let (key, field) = (format!("hash:{}", number % 5), &[*field % 16][..]);
@@ -109,12 +116,13 @@ impl Write {
             }
             Self::Fill(count) => (0..*count).for_each(|number| {
                 let value = ValueRef::String(StringRef::Integer(i64::from(number)));
-                each(Effect::Set { key: &key(number), value, deadline_ms: None });
+                each(Effect::Set { key: &roomy(number), value, deadline_ms: None });
             }),
             Self::Thin(count) => {
-                (0..*count).for_each(|number| drop(each(Effect::Delete { key: &key(number) })))
+                (0..*count).for_each(|number| drop(each(Effect::Delete { key: &roomy(number) })))
             }
             Self::Clear => drop(each(Effect::Clear)),
+            Self::ClearRoom(room) => drop(each(Effect::ClearRoom { room: *room })),
         }
     }
 }
@@ -134,6 +142,7 @@ fn write() -> impl Strategy<Value = Write> {
         2 => number.clone().prop_map(Write::Fill),
         1 => number.prop_map(Write::Thin),
         1 => Just(Write::Clear),
+        1 => prop_oneof![Just(0), Just(2), Just(7)].prop_map(Write::ClearRoom),
     ]
 }
 
@@ -168,6 +177,7 @@ fn model_apply(model: &mut Content, effect: Effect<'_>) {
         }),
         Effect::Served { .. } => {}
         Effect::Clear => model.clear(),
+        Effect::ClearRoom { room } => model.retain(|key, _| split(key).0 != room),
     }
 }
 
@@ -226,7 +236,7 @@ proptest! {
             primary.check();
             let bytes = bytes.into_bytes();
             prop_assert_eq!(chunk.range.from, from);
-            target.apply_chunk(chunk.range, &bytes, &Source::of(bytes.clone()), &mut Garbage::default()).unwrap();
+            target.apply_chunk(chunk.range, &[], &bytes, &Source::of(bytes.clone()), &mut Garbage::default()).unwrap();
             target.check();
             at = chunk.next;
             done = chunk.range.until;
@@ -282,7 +292,7 @@ proptest! {
     fn any_bytes_as_a_chunk_change_nothing_or_are_a_chunk(bytes: Vec<u8>) {
         let mut keyspace = filled(10);
         let before = content(&keyspace);
-        if keyspace.apply_chunk(HashRange::ALL, &bytes, &Source::none(), &mut Garbage::default()).is_err() {
+        if keyspace.apply_chunk(HashRange::ALL, &[], &bytes, &Source::none(), &mut Garbage::default()).is_err() {
             prop_assert_eq!(content(&keyspace), before);
         }
         keyspace.check();
@@ -317,13 +327,13 @@ fn a_chunk_with_a_key_of_another_range_is_refused() {
     let range = HashRange { from: HashPosition::START, until: HashPosition::new(1) };
     let garbage = &mut Garbage::default();
     assert_eq!(
-        keyspace.apply_chunk(range, &bytes.flat(), &Source::none(), garbage),
+        keyspace.apply_chunk(range, &[], &bytes.flat(), &Source::none(), garbage),
         Err(EffectError::NotOfChunk)
     );
     bytes.clear();
     Effect::Clear.encode(bytes.copied_mut());
     assert_eq!(
-        keyspace.apply_chunk(HashRange::ALL, &bytes.flat(), &Source::none(), garbage),
+        keyspace.apply_chunk(HashRange::ALL, &[], &bytes.flat(), &Source::none(), garbage),
         Err(EffectError::NotOfChunk)
     );
     assert_eq!(keyspace.len(), 10);
@@ -336,14 +346,14 @@ fn random_keys_are_spread_and_never_expired() {
     let keyspace = filled(3000);
     let mut counts = HashMap::new();
     for _ in 0..30_000 {
-        let entry = keyspace.random(5_000, &mut random).unwrap();
+        let entry = keyspace.random(0, 5_000, &mut random).unwrap();
         assert!(!entry.is_expired(5_000));
         *counts.entry(entry.key().to_vec()).or_insert(0) += 1;
     }
     // Two thirds have no deadline: 2000 keys, 15 draws each.
     assert!(counts.len() > 1990, "{}", counts.len());
     assert!(counts.values().all(|count| *count < 60));
-    assert!(Keyspace::new(SEED).random(0, &mut random).is_none());
+    assert!(Keyspace::new(SEED).random(0, 0, &mut random).is_none());
 }
 
 #[test]
