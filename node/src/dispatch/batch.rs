@@ -26,7 +26,7 @@ use super::means::Means;
 use super::parts::{Combine, CommandReply, Counted, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
-use super::{execute, split, track};
+use super::{execute, functions, split, track};
 use crate::admin::stats::Counter;
 use crate::command::{Call, Looks, Names, key};
 use crate::env::random::Random;
@@ -393,6 +393,10 @@ impl Batch {
             self.block(id);
             return false;
         }
+        if functions::must_wait(node, spec, args) {
+            self.block(id);
+            return false;
+        }
         let is_write = spec.flags.contains(Flags::WRITE);
         let mut guard = node.store().lock(id);
         let partition = &mut *guard;
@@ -430,9 +434,13 @@ impl Batch {
         let mut call =
             self.means.call(node, *args, &names, &mut partition.keyspace, &mut self.effects, reply);
         execute::run_on(spec.id, &mut call, &mut partition.history);
-        if let Some(parking) = parking.filter(|_| park::is_nothing(out.copied_since(start))) {
-            self.parked =
-                Some(parking.park(id, primary, &partition.keyspace, spec, args, caller, self.means.now_ms));
+        if let Some(parking) = parking {
+            let (keyspace, now_ms) = (&mut partition.keyspace, self.means.now_ms);
+            if park::is_nothing(out.copied_since(start)) {
+                self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
+            } else {
+                parking.note_served(spec, args, &names, keyspace, &mut self.effects);
+            }
         }
         let has_effects = self.effects.count() > 0;
         let mut waited = Vec::new();
@@ -448,7 +456,7 @@ impl Batch {
             waited = park::run_waiting(primary, &mut ground);
         }
         if has_effects {
-            primary.replicate(id, &mut partition.history, &self.effects);
+            primary.replicate(id, &mut partition.history, &mut partition.keyspace, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
         publish::announce(node, &mut self.effects, &partition.keyspace.databases);

@@ -12,6 +12,7 @@ use korum_protocol::rope::Rope;
 
 use super::history::{PATH_MAX, Path};
 use crate::store::HashPosition;
+use crate::store::served::{SERVICES_MAX, Service, Token};
 
 /// Bytes of a frame's header: epoch and last position.
 pub const HEADER_BYTES: usize = 16;
@@ -96,6 +97,8 @@ pub enum Body<B> {
         steps: Vec<HashPosition>,
         /// Where those took place that only the copy has, as it answered.
         ahead: Vec<HashPosition>,
+        /// All that was served at these places.
+        services: Vec<Service>,
         /// Full-state effects of all keys at these places.
         bytes: B,
     },
@@ -105,7 +108,16 @@ pub enum Body<B> {
         from: u64,
         /// First hash after the range.
         to: u64,
+        /// All that was served there.
+        services: Vec<Service>,
         /// Full-state effects.
+        bytes: B,
+    },
+    /// The next part of a large collection, which a chunk will give its place, and changes of the parts before.
+    Part {
+        /// It is the first one.
+        begins: bool,
+        /// Effects on the collection.
         bytes: B,
     },
     /// The stream is over: your copy is complete.
@@ -121,9 +133,12 @@ const COMPARE: u8 = 3;
 const CHUNK: u8 = 4;
 const COMPLETE: u8 = 5;
 const REPAIR: u8 = 6;
+const PART: u8 = 7;
 
 /// Bytes of a position in hash order.
 const PLACE_BYTES: usize = 6;
+/// Bytes of a service: its place and three numbers.
+pub const SERVICE_BYTES: usize = PLACE_BYTES + 24;
 /// Bytes of a copy's position.
 const POSITION_BYTES: usize = 16;
 /// Places that a copy is ahead at in an answer: a copy that has more is streamed.
@@ -134,10 +149,11 @@ impl<B: Payload> Message<B> {
     #[must_use]
     pub fn size(&self) -> usize {
         let payload = match &self.body {
-            Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Chunk { bytes, .. } => bytes.size(),
+            Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Part { bytes, .. } => bytes.size(),
+            Body::Chunk { services, bytes, .. } => 4 + SERVICE_BYTES * services.len() + bytes.size(),
             Body::Compare { path, .. } | Body::Complete { path } => POSITION_BYTES * path.len(),
-            Body::Repair { path, steps, ahead, bytes, .. } => {
-                let places = PLACE_BYTES * (steps.len() + ahead.len());
+            Body::Repair { path, steps, ahead, services, bytes, .. } => {
+                let places = PLACE_BYTES * (steps.len() + ahead.len()) + 4 + SERVICE_BYTES * services.len();
                 POSITION_BYTES * (2 + path.len()) + places + bytes.size()
             }
         };
@@ -169,19 +185,26 @@ impl<B: Payload> Message<B> {
                 out.copied_mut().put_u64(*question);
                 put_path(out.copied_mut(), path);
             }
-            Body::Repair { from, common, path, steps, ahead, bytes } => {
+            Body::Repair { from, common, path, steps, ahead, services, bytes } => {
                 head(REPAIR, POSITION_BYTES * (2 + path.len()) + PLACE_BYTES * (steps.len() + ahead.len()));
                 put_position(out.copied_mut(), *from);
                 put_position(out.copied_mut(), *common);
                 put_path(out.copied_mut(), path);
                 put_places(out.copied_mut(), steps);
                 put_places(out.copied_mut(), ahead);
+                put_services(out.copied_mut(), services);
                 put_bytes(out, bytes);
             }
-            Body::Chunk { from, to, bytes } => {
-                head(CHUNK, 20);
+            Body::Chunk { from, to, services, bytes } => {
+                head(CHUNK, 24);
                 out.copied_mut().put_u64(*from);
                 out.copied_mut().put_u64(*to);
+                put_services(out.copied_mut(), services);
+                put_bytes(out, bytes);
+            }
+            Body::Part { begins, bytes } => {
+                head(PART, 5);
+                out.copied_mut().put_u8(u8::from(*begins));
                 put_bytes(out, bytes);
             }
             Body::Complete { path } => {
@@ -252,6 +275,27 @@ fn take_places(input: &mut &[u8], most: usize) -> Result<Vec<HashPosition>, Malf
     Ok((0..count).map(|_| HashPosition::new(input.get_uint(PLACE_BYTES))).collect())
 }
 
+fn put_services(out: &mut BytesMut, services: &[Service]) {
+    out.put_u32(services.len() as u32);
+    for Service { place, token } in services {
+        out.put_uint(place.get(), PLACE_BYTES);
+        [token.node, token.client, token.number].into_iter().for_each(|number| out.put_u64(number));
+    }
+}
+
+fn take_services(input: &mut &[u8]) -> Result<Vec<Service>, Malformed> {
+    let count = input.try_get_u32().map_err(|_| Malformed)? as usize;
+    if count > SERVICES_MAX || input.len() / SERVICE_BYTES < count {
+        return Err(Malformed);
+    }
+    let service = |_| {
+        let place = HashPosition::new(input.get_uint(PLACE_BYTES));
+        let (node, client) = (input.get_u64(), input.get_u64());
+        Service { place, token: Token { node, client, number: input.get_u64() } }
+    };
+    Ok((0..count).map(service).collect())
+}
+
 /// Takes the next message off `input`.
 ///
 /// # Errors
@@ -269,7 +313,16 @@ pub fn decode<'a>(input: &mut &'a [u8]) -> Result<Message<&'a [u8]>, Malformed> 
         },
         PASSING => Body::Passing { bytes: take_bytes(input)? },
         COMPARE => Body::Compare { question: u64_of(input)?, path: take_path(input)? },
-        CHUNK => Body::Chunk { from: u64_of(input)?, to: u64_of(input)?, bytes: take_bytes(input)? },
+        CHUNK => Body::Chunk {
+            from: u64_of(input)?,
+            to: u64_of(input)?,
+            services: take_services(input)?,
+            bytes: take_bytes(input)?,
+        },
+        PART => {
+            let begins = input.try_get_u8().map_err(|_| Malformed)?;
+            Body::Part { begins: begins != 0, bytes: take_bytes(input)? }
+        }
         COMPLETE => Body::Complete { path: take_path_of(input, era)? },
         REPAIR => Body::Repair {
             from: take_position(input)?,
@@ -277,6 +330,7 @@ pub fn decode<'a>(input: &mut &'a [u8]) -> Result<Message<&'a [u8]>, Malformed> 
             path: take_path_of(input, era)?,
             steps: take_places(input, usize::MAX)?,
             ahead: take_places(input, AHEAD_MAX)?,
+            services: take_services(input)?,
             bytes: take_bytes(input)?,
         },
         _ => return Err(Malformed),
@@ -374,6 +428,20 @@ mod tests {
         Position { era: Epoch(era), sequence }
     }
 
+    fn service(place: u64) -> Service {
+        let token = Token { node: u64::MAX, client: place, number: 3 };
+        Service { place: HashPosition::new(place), token }
+    }
+
+    #[test]
+    fn more_services_than_are_kept_are_refused() {
+        let body =
+            Body::Chunk { from: 1, to: 2, services: vec![service(1); SERVICES_MAX + 1], bytes: &b""[..] };
+        let mut out = Rope::new();
+        Message { partition: 7, era: Epoch(3), body }.encode(&mut out);
+        assert_eq!(decode(&mut &out.into_bytes()[..]), Err(Malformed));
+    }
+
     fn messages() -> Vec<Message<&'static [u8]>> {
         let at = |body| Message { partition: 7, era: Epoch(3), body };
         vec![
@@ -386,9 +454,11 @@ mod tests {
                 path: [position(2, 3), position(3, 1)].into_iter().collect(),
                 steps: vec![HashPosition::new(1 << 47)],
                 ahead: vec![HashPosition::new(7), HashPosition::new(8)],
+                services: vec![service(7), service(8)],
                 bytes: b"states",
             }),
-            at(Body::Chunk { from: 1, to: u64::MAX, bytes: b"chunk" }),
+            at(Body::Chunk { from: 1, to: u64::MAX, services: vec![service(2)], bytes: b"chunk" }),
+            at(Body::Part { begins: true, bytes: b"part" }),
             at(Body::Complete { path: [position(3, 11)].into_iter().collect() }),
         ]
     }

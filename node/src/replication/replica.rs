@@ -74,6 +74,7 @@ pub fn receive(
     let Partition { keyspace, history, .. } = partition;
     match body {
         Body::Compare { question, path } => {
+            keyspace.drop_arriving(garbage);
             let standing = standing(history, path);
             return Ok(Some(Compared { partition: *id, era: *era, question: *question, standing }));
         }
@@ -90,11 +91,11 @@ pub fn receive(
                 return Err(Refused::Gap(*id));
             }
         }
-        Body::Repair { from, common, path, steps, ahead, bytes } => {
+        Body::Repair { from, common, path, steps, ahead, services, bytes } => {
             if history.position() != Some(*from) {
                 return Err(Refused::Elsewhere(*id));
             }
-            keyspace.apply_places(&in_order(steps, ahead), bytes, source, garbage)?;
+            keyspace.apply_places(&in_order(steps, ahead), services, bytes, source, garbage)?;
             history.follow(*common, path, steps);
         }
         Body::Passing { bytes } => {
@@ -104,10 +105,14 @@ pub fn receive(
                 keyspace.apply(&Effect::decode(&mut bytes)?, source, garbage);
             }
         }
-        Body::Chunk { from, to, bytes } => {
+        Body::Chunk { from, to, services, bytes } => {
             history.forget();
             let range = HashRange { from: HashPosition::new(*from), until: HashPosition::new(*to) };
-            keyspace.apply_chunk(range, bytes, source, garbage)?;
+            keyspace.apply_chunk(range, services, bytes, source, garbage)?;
+        }
+        Body::Part { begins, bytes } => {
+            history.forget();
+            keyspace.apply_part(*begins, bytes, garbage)?;
         }
         Body::Complete { path } => history.replace(path),
     }
@@ -138,7 +143,8 @@ pub fn strings<'a>(message: &Message<&'a [u8]>) -> Vec<&'a [u8]> {
         | Body::Passing { bytes }
         | Body::Chunk { bytes, .. }
         | Body::Repair { bytes, .. } => bytes,
-        Body::Compare { .. } | Body::Complete { .. } => &[],
+        // A collection copies its items.
+        Body::Compare { .. } | Body::Complete { .. } | Body::Part { .. } => &[],
     };
     let mut strings = Vec::new();
     while let Ok(effect) = Effect::decode(&mut bytes) {

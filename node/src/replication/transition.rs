@@ -9,6 +9,7 @@ use korum_protocol::map::{PartitionId, Row, View};
 
 use super::link::Link;
 use super::primary::{PeerCopy, Primary};
+use crate::store::served::Served;
 use crate::store::{Garbage, Partition, Role};
 
 /// Who asks for its roles.
@@ -51,6 +52,9 @@ pub fn transition(
     let row = view.row(id);
     partition.newest_era = row.era.max(partition.newest_era);
     partition.history.keep(view.map.nodes.len() > 1 && view.map.replication > 1);
+    if !me.is_in(view) || row.primary != Some(me.node) {
+        partition.keyspace.keep_parts(|_| false);
+    }
     if !me.is_in(view) {
         partition.role = Role::Absent;
         return None;
@@ -79,6 +83,7 @@ pub fn transition(
 fn discard(partition: &mut Partition) -> Garbage {
     partition.role = Role::Absent;
     partition.history.forget();
+    partition.keyspace.served = Served::default();
     partition.keyspace.clear()
 }
 
@@ -93,8 +98,13 @@ fn become_primary(
     let row = view.row(id);
     let mut garbage = None;
     if partition.as_primary().is_none_or(|primary| primary.era != row.era) {
+        let mut unfinished = Garbage::default();
+        partition.keyspace.keep_parts(|_| false);
+        partition.keyspace.drop_arriving(&mut unfinished);
+        garbage = Some(unfinished).filter(|unfinished| !unfinished.is_empty());
         if view.map.emptied.get(&id) == Some(&row.era) {
-            garbage = Some(partition.keyspace.clear());
+            garbage.get_or_insert_default().absorb(&mut partition.keyspace.clear());
+            partition.keyspace.served = Served::default();
             partition.history.forget();
         }
         partition.history.begin(row.era);

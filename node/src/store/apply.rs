@@ -46,6 +46,11 @@ impl Keyspace {
             Effect::Collection { state, deadline_ms, .. } => {
                 self.put_value(place, state.to_value(), deadline_ms, garbage);
             }
+            Effect::Parted { deadline_ms, .. } => {
+                if let Some(value) = self.take_arrived(key) {
+                    self.put_value(place, value, deadline_ms, garbage);
+                }
+            }
             Effect::Change { change, .. } => self.change_collection(place, &change, garbage),
             Effect::Delete { .. } | Effect::Clear | Effect::ClearRoom { .. } => {
                 self.remove(place, garbage);
@@ -53,7 +58,7 @@ impl Keyspace {
             Effect::Deadline { deadline_ms, .. } => {
                 self.set_deadline(place, deadline_ms);
             }
-            Effect::Served { token, .. } => self.served.note(token),
+            Effect::Served { token, .. } => self.served.note(place.position, token),
             Effect::Append { tail, .. } => self.append(place, tail),
             Effect::Overwrite { offset, bytes, .. } => self.overwrite(place, offset, bytes),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use korum_node::replication::effect::Effect;
-use korum_node::store::{HashPosition, Partition};
+use korum_node::store::{HashPosition, HashRange, Partition};
 use korum_protocol::id::Position;
 use korum_protocol::map::PartitionId;
 use korum_protocol::rope::Rope;
@@ -70,7 +70,12 @@ pub fn sum(partition: &mut Partition) -> u64 {
     }
     // Entries at the same place may stand in any order.
     entries.sort_unstable();
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(entries)
+    let services = partition.keyspace.served.within(HashRange::ALL).into_iter();
+    let mut services: Vec<_> = services
+        .map(|service| (service.place, service.token.node, service.token.client, service.token.number))
+        .collect();
+    services.sort_unstable();
+    BuildHasherDefault::<DefaultHasher>::default().hash_one((entries, services))
 }
 
 /// All holders of every partition have the same bytes; the message says which do not.

@@ -200,6 +200,30 @@ impl Parking {
     }
 }
 
+impl Parking {
+    /// The command has found something at once: its answer, too, may be lost with a connection.
+    pub fn note_served(
+        &self,
+        spec: &CommandSpec,
+        args: &Args<'_>,
+        names: &Names,
+        keyspace: &mut Keyspace,
+        effects: &mut Effects,
+    ) {
+        let Some((token, _)) = self.token.filter(|_| spec.flags.contains(Flags::WRITE)) else { return };
+        let (Some(last), Some(keys)) = (effects.places().flatten().last(), keys_of(spec, args)) else {
+            return;
+        };
+        // What it took, it took from its first key, or did as the last thing.
+        let is_from_first = matches!(spec.id, CommandId::BlMove | CommandId::BrPopLPush);
+        let mut places = keys.map(|at| keyspace.place(names.at(args, at)));
+        if let Some(place) = places.find(|place| is_from_first || place.position == last) {
+            keyspace.served.note(place.position, token);
+            effects.push(Some(place.position), &Effect::Served { key: place.key, token });
+        }
+    }
+}
+
 /// Before a command is run: was it served on a connection that broke? If it still waits, for that connection, it is
 /// taken away.
 #[must_use]
@@ -330,7 +354,7 @@ impl Waiter {
         }
         let is_write = self.spec.flags.contains(Flags::WRITE) && ground.effects.count() > before;
         if let Some(token) = self.token.filter(|_| is_write) {
-            ground.keyspace.served.note(token);
+            ground.keyspace.served.note(position, token);
             ground.effects.push(Some(position), &Effect::Served { key, token });
         }
         Found::Something(reply, is_write)
@@ -349,3 +373,7 @@ impl Run {
         let _ = self.waiter.sender.send(answered);
     }
 }
+
+#[cfg(test)]
+#[path = "park_tests.rs"]
+mod tests;

@@ -15,12 +15,16 @@ use crate::replication::link::{Lane, Link};
 use crate::replication::message::{Acknowledged, Compared};
 use crate::replication::primary::{Piece, Sent, Waits};
 use crate::replication::transition::{LinkBook, Me, transition};
-use crate::store::{Keyspace, Partition, StringRef, ValueRef};
+use crate::store::served::Token;
+use crate::store::{HashPosition, HashRange, Keyspace, Kind, Partition, StringRef, Value, ValueRef};
 
 pub(super) const NODES: usize = 4;
 pub(super) const KEYS: u64 = 5;
 /// Keys that come and go beside these.
 pub(super) const GUESTS: u64 = 3;
+/// Sets in which each command that waited and was served leaves a member, and the clients that wait.
+pub(super) const QUEUES: u64 = 2;
+pub(super) const CLIENTS: u64 = 3;
 pub(super) const PARTITION: u16 = 0;
 /// From so many bytes on, a message goes to the large lane here.
 pub(super) const LARGE: usize = 400;
@@ -97,6 +101,8 @@ pub(super) struct Sim {
     pub(super) random: StdRng,
     /// Effects that a copy remembers.
     pub(super) backlog_max: usize,
+    /// Bytes of a chunk, and of a part.
+    pub(super) chunk_bytes: usize,
     pub(super) views: Vec<Arc<View>>,
     pub(super) nodes: Vec<Process>,
     pub(super) wires: Vec<Wire>,
@@ -106,7 +112,10 @@ pub(super) struct Sim {
     pub(super) proposals: usize,
     pub(super) next_value: u64,
     /// What was at each position that a copy has stood at.
-    pub(super) contents: BTreeMap<Position, Vec<u64>>,
+    pub(super) contents: BTreeMap<Position, Content>,
+    /// Where each node's copy stood at the last look.
+    pub(super) stood: [Option<Position>; NODES],
+    pub(super) looks: u64,
     /// The newest value of each key that was acknowledged or shown.
     pub(super) known: BTreeMap<u64, u64>,
     /// Runs that the map does not know yet.
@@ -117,14 +126,15 @@ pub(super) struct Sim {
     pub(super) small: usize,
     pub(super) large: usize,
     pub(super) passed: usize,
-    /// Copies that were repaired, and that were streamed.
-    pub(super) sent: [usize; 2],
+    /// Copies that were repaired, that were streamed, and parts of large collections.
+    pub(super) sent: [usize; 3],
 }
 
-pub(super) fn count(sent: &mut [usize; 2], now: Option<Sent>) {
+pub(super) fn count(sent: &mut [usize; 3], now: Option<Sent>) {
     match now.map(|sent| sent.what) {
         Some(Piece::Repair) => sent[0] += 1,
         Some(Piece::FirstChunk) => sent[1] += 1,
+        Some(Piece::Part) => sent[2] += 1,
         Some(Piece::NextChunk) | None => {}
     }
 }
@@ -141,9 +151,59 @@ pub(super) fn name(key: u64) -> [u8; 1] {
     [b'a' + key as u8]
 }
 
-/// The values of all keys.
-pub(super) fn content(keyspace: &Keyspace) -> Vec<u64> {
-    (0..KEYS + GUESTS).map(|key| value_of(keyspace, key)).collect()
+/// All that a copy has.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Content {
+    values: Vec<u64>,
+    /// Whatever is kept at each other key.
+    others: Vec<Option<Value>>,
+    /// Place, client and number of what was served.
+    services: Vec<(HashPosition, u64, u64)>,
+}
+
+/// The key of the collection of a kind.
+pub(super) fn collection(kind: Kind) -> [u8; 1] {
+    name(KEYS + GUESTS + QUEUES + kind as u64)
+}
+
+/// The content of a copy.
+pub(super) fn content(keyspace: &Keyspace) -> Content {
+    let queues = (0..QUEUES).map(|queue| service(queue, 0, 0).0);
+    let others = queues.chain(Kind::ALL.into_iter().map(collection));
+    let others = others.map(|key| keyspace.peek(&key, 0).map(|entry| entry.to_value())).collect();
+    let services = keyspace.served.within(HashRange::ALL).into_iter();
+    let mut services: Vec<_> =
+        services.map(|service| (service.place, service.token.client, service.token.number)).collect();
+    services.sort_unstable();
+    let values = (0..KEYS + GUESTS).map(|key| value_of(keyspace, key)).collect();
+    Content { values, others, services }
+}
+
+/// The key of a queue, a client that waits there, and the command of it that was served.
+pub(super) fn service(queue: u64, client: u64, number: u64) -> ([u8; 1], String, Token) {
+    (name(KEYS + GUESTS + queue), format!("{client}:{number}"), Token { node: 1, client, number })
+}
+
+/// A command that was served is known, if and only if what it did is there. (That holds for copies on the way too.)
+pub(super) fn check_services(keyspace: &Keyspace) {
+    for queue in 0..QUEUES {
+        let (key, _, _) = service(queue, 0, 0);
+        let mut done = [None; CLIENTS as usize];
+        if let Some(ValueRef::Set(set)) = keyspace.peek(&key, 0).map(|entry| entry.value()) {
+            for member in set.iter() {
+                let member = String::from_utf8(member.bytes().into_owned()).unwrap();
+                let (client, number) = member.split_once(':').unwrap();
+                let newest = &mut done[client.parse::<usize>().unwrap()];
+                *newest = (*newest).max(number.parse::<u64>().ok());
+            }
+        }
+        let known = keyspace.served.at(&[keyspace.hash_position(&key)]);
+        for (client, done) in (0..CLIENTS).zip(done) {
+            let known = known.iter().find(|service| service.token.client == client);
+            assert_eq!(known.map(|service| service.token.number), done, "client {client} at queue {queue}");
+            assert!(done.is_none_or(|number| keyspace.served.has(service(queue, client, number).2)));
+        }
+    }
 }
 
 pub(super) fn value_of(keyspace: &Keyspace, key: u64) -> u64 {
@@ -167,6 +227,7 @@ impl Sim {
         let view = view.apply(&MapChange::SetReplication { replication }).unwrap_or(view);
         let view = Arc::new(test_maps::caught_up(&view));
         let backlog_max = [0, 3, 64][random.random_range(0..3)];
+        let chunk_bytes = [1, 60][random.random_range(0..2)];
         let node = |at: usize| Process {
             partition: empty_partition(backlog_max),
             routed: 0,
@@ -180,6 +241,7 @@ impl Sim {
         let mut sim = Self {
             random,
             backlog_max,
+            chunk_bytes,
             views: vec![view],
             nodes,
             wires: Vec::new(),
@@ -188,6 +250,8 @@ impl Sim {
             proposals: 0,
             next_value: 0,
             contents: BTreeMap::new(),
+            stood: [None; NODES],
+            looks: 0,
             known: BTreeMap::new(),
             registering: [false; NODES],
             answered: 0,
@@ -195,7 +259,7 @@ impl Sim {
             small: 0,
             large: 0,
             passed: 0,
-            sent: [0; 2],
+            sent: [0; 3],
         };
         for at in 0..NODES {
             let view = Arc::clone(&sim.views[0]);

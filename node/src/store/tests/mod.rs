@@ -175,7 +175,7 @@ fn model_apply(model: &mut Content, effect: Effect<'_>) {
             bytes.resize(bytes.len().max(offset + new.len()), 0);
             bytes[offset..offset + new.len()].copy_from_slice(new);
         }),
-        Effect::Served { .. } => {}
+        Effect::Served { .. } | Effect::Parted { .. } => {}
         Effect::Clear => model.clear(),
         Effect::ClearRoom { room } => model.retain(|key, _| split(key).0 != room),
     }
@@ -236,7 +236,7 @@ proptest! {
             primary.check();
             let bytes = bytes.into_bytes();
             prop_assert_eq!(chunk.range.from, from);
-            target.apply_chunk(chunk.range, &bytes, &Source::of(bytes.clone()), &mut Garbage::default()).unwrap();
+            target.apply_chunk(chunk.range, &[], &bytes, &Source::of(bytes.clone()), &mut Garbage::default()).unwrap();
             target.check();
             at = chunk.next;
             done = chunk.range.until;
@@ -292,7 +292,7 @@ proptest! {
     fn any_bytes_as_a_chunk_change_nothing_or_are_a_chunk(bytes: Vec<u8>) {
         let mut keyspace = filled(10);
         let before = content(&keyspace);
-        if keyspace.apply_chunk(HashRange::ALL, &bytes, &Source::none(), &mut Garbage::default()).is_err() {
+        if keyspace.apply_chunk(HashRange::ALL, &[], &bytes, &Source::none(), &mut Garbage::default()).is_err() {
             prop_assert_eq!(content(&keyspace), before);
         }
         keyspace.check();
@@ -327,13 +327,13 @@ fn a_chunk_with_a_key_of_another_range_is_refused() {
     let range = HashRange { from: HashPosition::START, until: HashPosition::new(1) };
     let garbage = &mut Garbage::default();
     assert_eq!(
-        keyspace.apply_chunk(range, &bytes.flat(), &Source::none(), garbage),
+        keyspace.apply_chunk(range, &[], &bytes.flat(), &Source::none(), garbage),
         Err(EffectError::NotOfChunk)
     );
     bytes.clear();
     Effect::Clear.encode(bytes.copied_mut());
     assert_eq!(
-        keyspace.apply_chunk(HashRange::ALL, &bytes.flat(), &Source::none(), garbage),
+        keyspace.apply_chunk(HashRange::ALL, &[], &bytes.flat(), &Source::none(), garbage),
         Err(EffectError::NotOfChunk)
     );
     assert_eq!(keyspace.len(), 10);
