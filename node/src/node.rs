@@ -198,7 +198,7 @@ impl Node {
         match sent.what {
             Piece::Repair => stats.add(Counter::Repairs, 1),
             Piece::FirstChunk => stats.add(Counter::Streams, 1),
-            Piece::NextChunk => {}
+            Piece::NextChunk | Piece::Part => {}
         }
     }
 

@@ -7,6 +7,7 @@
 mod blocking;
 mod chaos;
 mod client;
+mod collections;
 mod copies;
 mod databases;
 mod dials;

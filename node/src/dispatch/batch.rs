@@ -439,7 +439,7 @@ impl Batch {
             if park::is_nothing(out.copied_since(start)) {
                 self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
             } else {
-                parking.note_served(spec, args, keyspace, &mut self.effects);
+                parking.note_served(spec, args, &names, keyspace, &mut self.effects);
             }
         }
         let has_effects = self.effects.count() > 0;
@@ -456,7 +456,7 @@ impl Batch {
             waited = park::run_waiting(primary, &mut ground);
         }
         if has_effects {
-            primary.replicate(id, &mut partition.history, &self.effects);
+            primary.replicate(id, &mut partition.history, &mut partition.keyspace, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
         publish::announce(node, &mut self.effects, &partition.keyspace.databases);

@@ -20,7 +20,8 @@ use crate::command::korum::korum;
 use crate::command::latency::{LatencyFigures, latency};
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
+use crate::command::{acl, client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
+use crate::env::random::random;
 use crate::net::clients::{Client, Flag};
 use crate::net::session::{PortKind, Session};
 use crate::node::Node;
@@ -97,6 +98,9 @@ fn answer(
         CommandId::Asking => connection::asking(args, session, reply),
         CommandId::Time => server::time(args, node.clock().wall_us(), reply),
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
+        CommandId::Role => server::role(reply),
+        CommandId::ModuleList => reply.array(0),
+        CommandId::ModuleHelp => subcommand::help("MODULE", server::MODULE_HELP, reply),
         CommandId::PfSelfTest => reply.ok(),
         CommandId::Debug => debug::debug(args, &node.live, reply),
         CommandId::Monitor => {
@@ -150,6 +154,7 @@ fn answer_container(
             }
             ConfigOutcome::Done => {}
         },
+        "acl" => acl::acl(spec.id, args, &node.live.text("requirepass"), &mut random(), reply),
         "slowlog" => server::slowlog(args, &node.slowlog, reply),
         "latency" => {
             let figures = LatencyFigures {

@@ -34,6 +34,7 @@ pub mod random;
 pub mod expiry;
 pub mod expire;
 pub mod stream;
+pub mod parts;
 pub mod apply;
 pub mod source;
 pub mod garbage;
@@ -41,6 +42,8 @@ pub mod notice;
 pub mod janitor;
 pub mod check;
 
+#[cfg(test)]
+pub(crate) mod edits;
 #[cfg(test)]
 mod tests;
 
