@@ -12,6 +12,7 @@ mod replies;
 mod resp3;
 mod scripts;
 mod session;
+mod statistics;
 mod talk;
 mod tracking;
 mod transactions;
