@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,9 @@ use korum_tests::harness::{alone, wait};
 
 use crate::size;
 
+/// Between two pushes of a producer, so that there are pushes while something happens.
+const PACE: Duration = Duration::from_millis(2);
+
 /// Runs a command on a connection of its own, in a thread.
 fn waiter(cluster: &Cluster, index: usize, line: &str) -> JoinHandle<std::io::Result<Reply>> {
     let mut connection = cluster.client(index);
@@ -21,23 +24,23 @@ fn waiter(cluster: &Cluster, index: usize, line: &str) -> JoinHandle<std::io::Re
     thread::spawn(move || connection.call(&line))
 }
 
-/// How many clients of all nodes wait.
-fn blocked(cluster: &Cluster) -> i64 {
-    let of = |index: usize| {
-        let info = cluster.client(index).call("INFO clients").expect("INFO").text();
-        let line = info.lines().find_map(|line| line.strip_prefix("blocked_clients:")).expect("the line");
+/// How many clients of all nodes wait, and how many commands stand in queues.
+fn blocked(cluster: &Cluster) -> (i64, i64) {
+    let of = |index: usize, name: &str| {
+        let info = cluster.client(index).call("INFO all").expect("INFO").text();
+        let line = info.lines().find_map(|line| line.strip_prefix(name)).expect("the line");
         line.trim().parse::<i64>().expect("a number")
     };
-    cluster.running().into_iter().map(of).sum()
+    let sum = |name: &str| cluster.running().into_iter().map(|index| of(index, name)).sum();
+    (sum("blocked_clients:"), sum("commands_waiting:"))
 }
 
 fn wait_blocked(cluster: &Cluster, count: i64) {
-    wait::until("all of them wait", PATIENCE, || match blocked(cluster) {
-        found if found == count => Ok(()),
-        found => Err(format!("{found} wait, not {count}")),
-    });
     // That a client waits is said a moment before it stands in the queue of another node.
-    thread::sleep(Duration::from_millis(50));
+    wait::until("all of them wait", PATIENCE, || match blocked(cluster) {
+        found if found == (count, count) => Ok(()),
+        (clients, commands) => Err(format!("{clients} clients and {commands} commands wait, not {count}")),
+    });
 }
 
 fn item(reply: &Reply) -> String {
@@ -191,13 +194,13 @@ fn what_is_wrong_is_said_at_once_and_nothing_waits_in_a_transaction() {
 /// commands may end with an unknown outcome.
 fn deliver(cluster: &mut Cluster, key: &str, may_fail: bool, meanwhile: impl FnOnce(&mut Cluster)) {
     let each = size(400, 3_000);
-    let ends = Arc::new(AtomicBool::new(false));
+    let (ends, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let nodes = if may_fail { cluster.running()[1..].to_vec() } else { cluster.running() };
     let consumers: Vec<_> = (0..6)
         .map(|number| {
             let mut connection = cluster.client(nodes[number % nodes.len()]);
             connection.patience(PATIENCE).expect("a timeout");
-            let (line, ends) = (format!("BLPOP {key} 0.5"), Arc::clone(&ends));
+            let (line, ends, count) = (format!("BLPOP {key} 0.5"), Arc::clone(&ends), Arc::clone(&count));
             thread::spawn(move || {
                 let (mut taken, mut unknown) = (Vec::new(), 0);
                 loop {
@@ -207,7 +210,10 @@ fn deliver(cluster: &mut Cluster, key: &str, may_fail: bool, meanwhile: impl FnO
                         Some(text) => panic!("{text}"),
                         None if reply == Reply::Null && ends.load(Ordering::Relaxed) => break,
                         None if reply == Reply::Null => {}
-                        None => taken.push(item(&reply)),
+                        None => {
+                            taken.push(item(&reply));
+                            count.fetch_add(1, Ordering::Relaxed);
+                        }
                     }
                 }
                 (taken, unknown)
@@ -229,13 +235,16 @@ fn deliver(cluster: &mut Cluster, key: &str, may_fail: bool, meanwhile: impl FnO
                         Some(text) => panic!("{text}"),
                         None => {}
                     }
-                    thread::sleep(Duration::from_millis(2));
+                    thread::sleep(PACE);
                 }
                 unknown
             })
         })
         .collect();
-    thread::sleep(Duration::from_millis(200));
+    wait::until("items are delivered", PATIENCE, || match count.load(Ordering::Relaxed) {
+        20.. => Ok(()),
+        few => Err(format!("{few} were taken")),
+    });
     meanwhile(cluster);
     let maybe: BTreeSet<String> = producers.into_iter().flat_map(|it| it.join().expect("no panic")).collect();
     ends.store(true, Ordering::Relaxed);
@@ -278,7 +287,10 @@ fn waiters_go_with_the_partition_when_its_primary_dies() {
         (0..).map(|number| format!("queue{number}")).find(|key| cluster.primary_of(key) == 0).expect("one");
     deliver(&mut cluster, &key, true, |cluster| {
         cluster.kill(0);
-        thread::sleep(Duration::from_secs(2));
+        wait::until("another node serves it", PATIENCE, || match cluster.primary_of(&key) {
+            0 => Err("the dead one does".to_owned()),
+            _ => Ok(()),
+        });
     });
 }
 

@@ -13,6 +13,7 @@ mod replies;
 mod resp3;
 mod scripts;
 mod session;
+mod statistics;
 mod talk;
 mod tracking;
 mod transactions;

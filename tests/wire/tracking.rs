@@ -1,7 +1,9 @@
 //! Clients that keep what they read: what they are told, and the rules between the options.
 
-use korum_tests::harness::resp::{Connection, Reply};
+use korum_tests::harness::cluster::PATIENCE;
+use korum_tests::harness::resp::{Connection, Reply, encode};
 use korum_tests::harness::server::Server;
+use korum_tests::harness::wait;
 
 use crate::talk::talk;
 
@@ -105,6 +107,35 @@ fn options_choose_what_is_kept() {
     assert_eq!(client.reply().expect("a push"), outdated(&["user:1"]));
     ask(&mut other, "SET user:1 y");
     assert_eq!(client.reply().expect("a push"), outdated(&["user:1"]));
+}
+
+#[test]
+fn who_does_not_want_to_hear_of_its_own_changes_does_not() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.connect(), server.connect());
+    ask(&mut client, "HELLO 3");
+    assert!(ask(&mut client, "CLIENT TRACKING on NOLOOP").is_ok());
+    let pong = Reply::Simple("PONG".into());
+    ask(&mut client, "MGET a b");
+    assert!(ask(&mut client, "SET a 1").is_ok());
+    assert_eq!(ask(&mut client, "PING"), pong);
+    ask(&mut other, "MSET a 2 b 2");
+    assert_eq!(client.reply().expect("a push"), outdated(&["b"]), "a was not read again");
+    assert!(ask(&mut client, "CLIENT TRACKING off").is_ok());
+    assert!(ask(&mut client, "CLIENT TRACKING on BCAST NOLOOP").is_ok());
+    assert!(ask(&mut client, "SET a 3").is_ok());
+    assert_eq!(ask(&mut client, "PING"), pong);
+    ask(&mut other, "SET a 4");
+    assert_eq!(client.reply().expect("a push"), outdated(&["a"]));
+    // Whoever waited and is served has changed the list too.
+    let mut waiter = server.connect();
+    waiter.send(&encode(&[b"BLPOP", b"list", b"0"])).expect("sent");
+    wait::until("it waits", PATIENCE, || {
+        let blocked = ask(&mut other, "INFO clients").text().contains("blocked_clients:1\r\n");
+        if blocked { Ok(()) } else { Err("nobody is blocked".to_owned()) }
+    });
+    ask(&mut client, "RPUSH list x");
+    assert_eq!(client.reply().expect("a push"), outdated(&["list"]));
 }
 
 #[test]

@@ -47,6 +47,8 @@ pub struct InfoSnapshot {
     pub clients: usize,
     /// Clients in a blocking command.
     pub blocked_clients: usize,
+    /// Commands that wait at this node, of its own clients and of those of others.
+    pub parked: usize,
     /// Channels, patterns and shard channels that somebody listens to.
     pub topics: [usize; 3],
     /// Clients that keep what they read, keys that they may have, prefixes that they want to be told of.
@@ -355,6 +357,7 @@ fn korum(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("commands_redirected", totals.get(Counter::Redirected));
     fields.put("commands_rejected", totals.get(Counter::Rejected));
     fields.put("outcomes_unknown", totals.get(Counter::Unknown));
+    fields.put("commands_waiting", it.parked);
 }
 
 /// A snapshot for tests.
@@ -387,6 +390,7 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         percentiles: vec![50.0, 99.9],
         clients: 1,
         blocked_clients: 0,
+        parked: 0,
         topics: [3, 2, 1],
         tracking: [1, 5, 0],
         maxclients: 10_000,

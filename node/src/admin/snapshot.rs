@@ -107,6 +107,7 @@ pub fn info(node: &Arc<Node>, port: Port, databases: BTreeMap<u8, Size>) -> Info
         percentiles: percentiles(node),
         clients: node.clients.len(),
         blocked_clients: node.clients.blocked(),
+        parked: node.parked.commands(),
         tracking: node.clients.tracker.figures(),
         topics: Topic::ALL.map(|topic| node.clients.hub.len(topic)),
         maxclients: node.live.maxclients(),

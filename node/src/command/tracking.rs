@@ -21,7 +21,7 @@ pub struct Options {
     pub opt_in: bool,
     /// Reads behind `CLIENT CACHING NO` are not kept.
     pub opt_out: bool,
-    /// It does not want to be told of what it changed itself. Accepted; it is told all the same.
+    /// It does not want to be told of what it changed itself.
     pub no_loop: bool,
     /// The answers go to another client.
     pub is_redirected: bool,

@@ -242,6 +242,7 @@ mod tests {
             reads_copies: false,
             marks_access: true,
             database: 0,
+            spared: None,
         }
     }
 

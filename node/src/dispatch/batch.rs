@@ -460,7 +460,8 @@ impl Batch {
         }
         // Under the lock, so that what happens to a key is told in its order.
         publish::announce(node, &mut self.effects, &partition.keyspace.databases);
-        track::announce(node, &mut self.effects);
+        // Those who waited have changed something too, and are others.
+        track::announce(node, &mut self.effects, caller.spared.filter(|_| waited.is_empty()));
         // A read that only removed what had expired may be done again.
         let is_write = is_write && has_effects;
         if caller.is_strong {

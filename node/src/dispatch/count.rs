@@ -98,6 +98,7 @@ mod tests {
             reads_copies: false,
             marks_access: true,
             database: 0,
+            spared: None,
         };
         for (id, took) in [(CommandId::Get, None), (CommandId::Get, None), (CommandId::Keys, Some(700))] {
             batch.open(0..0, caller);

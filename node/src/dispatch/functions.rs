@@ -62,6 +62,7 @@ const ITSELF: Caller = Caller {
     reads_copies: false,
     marks_access: false,
     database: 0,
+    spared: None,
 };
 
 /// Runs the command that was opened last in `batch`, if it is one of these. False if it is not.

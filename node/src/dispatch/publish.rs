@@ -356,6 +356,7 @@ async fn tell(node: &Node, requests: &Rope, count: usize, until: Tick) -> Vec<Ve
         reads_copies: false,
         marks_access: false,
         database: 0,
+        spared: None,
     };
     let mut open: Vec<NodeId> = others(node, &node.view()).collect();
     let mut gathered = Vec::with_capacity(open.len());

@@ -8,6 +8,7 @@
 //! told to all nodes    TRACK on|off request              tell me of changes, or do not any more
 //! told back            TRACKED request                   from now on all is told through this connection
 //! told                 INVALIDATE key …                  these have changed; without keys: everything may have
+//! told                 CHANGED client key …              a client of yours has changed these, and need not be told
 //! ```
 //! A node asks when its first client begins, and again on each new connection. `TRACKED` stands in the stream of what
 //! is told, so whatever is executed behind it is told behind it. When that stream ends, nothing is sure any more.
@@ -21,7 +22,7 @@ use korum_protocol::resp::Args;
 use korum_protocol::resp::decode::encode_header;
 use korum_protocol::rope::Rope;
 
-use super::caller::Caller;
+use super::caller::{Caller, Spared};
 use crate::command::tracking::Outcome;
 use crate::net::clients::Client;
 use crate::net::session::Session;
@@ -86,22 +87,23 @@ pub fn before(
 }
 
 /// Tells the caches what a command has changed, by the names of the keys, whatever their database, as Redis does. To
-/// be called under the lock of the partition.
+/// be called under the lock of the partition. `spared`: the client that ran it, if it does not want to be told.
 #[inline]
-pub fn announce(node: &Node, effects: &mut Effects) {
+pub fn announce(node: &Node, effects: &mut Effects, spared: Option<Spared>) {
     if effects.notices.has_touched() {
-        announce_all(node, effects);
+        announce_all(node, effects, spared);
     }
 }
 
 #[cold]
-fn announce_all(node: &Node, effects: &mut Effects) {
+fn announce_all(node: &Node, effects: &mut Effects, spared: Option<Spared>) {
     let (keys, is_all) = effects.notices.take_touched();
     let tracker = &node.clients.tracker;
     if is_all {
         tracker.all_changed(&terms(node));
     } else {
-        tracker.changed(keys.iter().map(|key| split(key).1), &terms(node));
+        let own = spared.filter(|spared| spared.node.is_none()).map(|spared| spared.client);
+        tracker.changed(keys.iter().map(|key| split(key).1), own, &terms(node));
     }
     let interested = tracker.interested();
     if interested.is_empty() {
@@ -112,7 +114,16 @@ fn announce_all(node: &Node, effects: &mut Effects) {
         words.extend(keys.iter().map(|key| split(key).1));
     }
     let told = request(&words);
-    interested.into_iter().for_each(|peer| node.forwards().tell(peer, &told));
+    let (writer, client) = spared.map_or((None, 0), |spared| (spared.node, spared.client));
+    for peer in interested {
+        if writer == Some(peer) && !is_all {
+            let client = client.to_string();
+            let words = [&[b"CHANGED", client.as_bytes()], &words[1..]].concat();
+            node.forwards().tell(peer, &request(&words));
+        } else {
+            node.forwards().tell(peer, &told);
+        }
+    }
 }
 
 /// Names lead to other keys than before at this node: caches everywhere have to hear of it.
@@ -149,7 +160,11 @@ pub fn take_told(node: &Node, peer: NodeId, connection: u64, args: &Args<'_>) ->
     let number = |at: usize| std::str::from_utf8(args.get(at)?).ok()?.parse::<u64>().ok();
     match (&args[0], args.len()) {
         (b"INVALIDATE", 1) => tracker.all_changed(&terms(node)),
-        (b"INVALIDATE", _) => tracker.changed(args.iter().skip(1), &terms(node)),
+        (b"INVALIDATE", _) => tracker.changed(args.iter().skip(1), None, &terms(node)),
+        (b"CHANGED", 3..) => {
+            let Some(client) = number(1) else { return false };
+            tracker.changed(args.iter().skip(2), Some(client), &terms(node));
+        }
         (b"TRACK", 3) => {
             tracker.set_interested(peer, &args[1] == b"on");
             if &args[1] == b"on" {

@@ -5,11 +5,11 @@
 //! Next: `serve` is the other end.
 //!
 //! ```text
-//! request  id u64 | caller 2 | requests, as RESP           (any number, one after the other)
+//! request  id u64 | caller 10 | requests, as RESP           (any number, one after the other)
 //! reply    id u64 | first u32 | (status u8 | length u32 | reply)*     (for each request from the first on; in
 //!                                                                     several frames when it is much)
 //! told     requests, as RESP                 (that nobody answers)
-//! waiting  id u64 | caller 2 | client u64 | number u64 | resumed u8 | one request, as RESP
+//! waiting  id u64 | caller 10 | client u64 | number u64 | resumed u8 | one request, as RESP
 //!                                          (of a command that waits; its reply comes when there is one)
 //! cancel   id u64                          (of a command that waits: it shall not; its reply comes, or a null)
 //! goodbye  (nothing)                        (the last frame of a node that leaves: what it has not answered by

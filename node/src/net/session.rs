@@ -10,6 +10,7 @@ use korum_protocol::resp::ProtocolVersion;
 
 use crate::command::tracking;
 use crate::config::Consistency;
+use crate::dispatch::caller::Spared;
 use crate::dispatch::transaction::Transaction;
 use crate::dispatch::{Caller, Port};
 
@@ -107,6 +108,7 @@ impl Session {
             reads_copies: self.readonly && self.port == PortKind::Cluster,
             marks_access: !self.no_touch,
             database: self.database,
+            spared: self.tracking.filter(|it| it.no_loop).map(|_| Spared { node: None, client: self.id }),
         }
     }
 

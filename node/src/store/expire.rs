@@ -72,7 +72,7 @@ fn sweep(node: &Node, id: PartitionId, effects: &mut Effects) -> usize {
         primary.replicate(id, history, keyspace, effects);
     }
     publish::announce(node, effects, &keyspace.databases);
-    track::announce(node, effects);
+    track::announce(node, effects, None);
     drop(guard);
     let garbage: Garbage = effects.take_garbage();
     node.discard(garbage);

@@ -50,6 +50,18 @@ class Cli(unittest.TestCase):
         self.assertIn("Biggest string found", self.cli("--bigkeys"))
         self.assertIn("redis_version", self.cli("info"))
 
+    def test_what_monitoring_asks(self):
+        for number in range(20):
+            self.cli("set", f"asked:{number}", number)
+            self.assertIn(" encoding:int ", self.cli("debug", "object", f"asked:{number}"), "wherever it is")
+        self.assertIn("cmdstat_set:calls=", self.cli("info", "commandstats"))
+        self.assertIn("latency_percentiles_usec_set:p50=", self.cli("info", "latencystats"))
+        self.assertIn("histogram_usec", self.cli("latency", "histogram", "set"))
+        self.assertEqual(self.cli("acl", "whoami"), "default")
+        self.assertIn("user default on nopass", self.cli("acl", "list"))
+        self.assertEqual(self.cli("role").split()[0], "master")
+        self.assertEqual(self.cli("module", "list"), "")
+
 
 @unittest.skipUnless(shutil.which("redis-cli"), "redis-cli is not installed")
 class CliCluster(unittest.TestCase):

@@ -1,3 +1,5 @@
+//! Bits of strings, through the commands.
+
 use crate::command::testing::Bench;
 
 #[test]

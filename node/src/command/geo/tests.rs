@@ -1,3 +1,5 @@
+//! Places, through the commands.
+
 use crate::command::testing::Bench;
 
 /// The two cities of Redis' documentation.

@@ -1,3 +1,5 @@
+//! Deadlines of fields, through the commands.
+
 use crate::command::testing::{Bench, NOW_MS};
 use crate::replication::effect::Effects;
 

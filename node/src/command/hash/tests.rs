@@ -1,3 +1,5 @@
+//! Hashes, through the commands.
+
 use crate::command::testing::Bench;
 
 #[test]

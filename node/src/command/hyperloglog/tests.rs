@@ -1,3 +1,5 @@
+//! HyperLogLogs: estimates, and the commands.
+
 use super::{estimate, sketch};
 use crate::command::testing::Bench;
 use proptest::prelude::*;

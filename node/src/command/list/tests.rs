@@ -1,3 +1,5 @@
+//! Lists, through the commands.
+
 use crate::command::testing::Bench;
 
 const WRONG: &str = "-WRONGTYPE Operation against a key holding the wrong kind of value|";

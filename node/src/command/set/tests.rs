@@ -1,3 +1,5 @@
+//! Sets, through the commands.
+
 use std::collections::BTreeSet;
 
 use korum_protocol::resp::ProtocolVersion;

@@ -1,3 +1,5 @@
+//! Sorted sets, through the commands.
+
 use korum_protocol::resp::ProtocolVersion;
 
 use crate::command::testing::Bench;

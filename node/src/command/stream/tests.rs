@@ -1,3 +1,5 @@
+//! Streams, through the commands.
+
 use korum_protocol::resp::{Args, ProtocolVersion};
 
 use proptest::prelude::*;

@@ -13,6 +13,7 @@ fn caller(port: Port) -> Caller {
         reads_copies: false,
         marks_access: true,
         database: 0,
+        spared: None,
     }
 }
 

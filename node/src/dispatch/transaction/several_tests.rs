@@ -17,6 +17,7 @@ fn caller() -> Caller {
         reads_copies: false,
         marks_access: true,
         database: 0,
+        spared: None,
     }
 }
 

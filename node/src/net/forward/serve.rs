@@ -67,7 +67,7 @@ pub async fn serve(node: Arc<Node>, connection: PeerConnection) {
             }
             let mut batch = spare.take().unwrap_or_else(|| Batch::new(random()));
             let body = Some(frame.body.clone());
-            let id = run_frame(&node, &mut batch, frame.body).await?;
+            let id = run_frame(&node, &mut batch, frame.body, peer.node).await?;
             node.discard(body.filter(|body| body.len() > PIECE_BYTES).into_iter().collect::<Garbage>());
             batch.count_looks(&node);
             if batch.is_settled(&node) {
@@ -152,13 +152,18 @@ fn run_told(node: &Node, peer: NodeId, number: u64, body: &Bytes) -> Result<(), 
 }
 
 /// Runs one frame's requests, as far as they can run at once.
-async fn run_frame(node: &Arc<Node>, batch: &mut Batch, mut body: Bytes) -> Result<u64, String> {
+async fn run_frame(
+    node: &Arc<Node>,
+    batch: &mut Batch,
+    mut body: Bytes,
+    peer: NodeId,
+) -> Result<u64, String> {
     // One that came in pieces is an allocation of its own.
     let is_large = body.len() > PIECE_BYTES;
     let id = body.try_get_u64().map_err(|error| error.to_string())?;
     let mut caller = [0; CALLER_BYTES];
     body.try_copy_to_slice(&mut caller).map_err(|error| error.to_string())?;
-    let caller = Caller::forwarded(caller).ok_or("unknown kind of caller")?;
+    let caller = Caller::forwarded(caller, peer).ok_or("unknown kind of caller")?;
     // The node that took the request in has checked it against its limits.
     let mut parser = RequestParser::new(RequestLimits::unlimited());
     let mut source = if is_large { Source::of(body.clone()) } else { Source::none() };

@@ -113,7 +113,7 @@ impl Parkings {
         let id = body.try_get_u64().map_err(text)?;
         let mut caller = [0; CALLER_BYTES];
         body.try_copy_to_slice(&mut caller).map_err(text)?;
-        let caller = Caller::forwarded(caller).ok_or("unknown kind of caller")?;
+        let caller = Caller::forwarded(caller, self.peer).ok_or("unknown kind of caller")?;
         let client = body.try_get_u64().map_err(text)?;
         let number = body.try_get_u64().map_err(text)?;
         let is_resumed = body.try_get_u8().map_err(text)? != 0;

@@ -190,15 +190,16 @@ impl Tracker {
         }
     }
 
-    /// Keys have changed, here or at another node.
-    pub fn changed<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, terms: &Terms) {
+    /// Keys have changed, here or at another node; the client `spared` has changed them and need not be told.
+    pub fn changed<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, spared: Option<u64>, terms: &Terms) {
         if !self.has_clients() {
             return;
         }
         let mut state = self.state();
         let State { table, clients } = &mut *state;
         for key in keys {
-            let ids = table.changed(key);
+            let mut ids = table.changed(key);
+            ids.retain(|id| Some(*id) != spared);
             tell(clients, &ids, Some(key), terms);
         }
     }

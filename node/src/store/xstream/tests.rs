@@ -1,3 +1,5 @@
+//! Streams as they are kept, against a plain model.
+
 use std::collections::BTreeMap;
 
 use super::*;

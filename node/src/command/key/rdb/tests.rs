@@ -1,3 +1,5 @@
+//! Values in the form of Redis' files: there and back, and bytes that are none.
+
 use std::panic::AssertUnwindSafe;
 
 use super::*;
