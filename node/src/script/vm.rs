@@ -552,6 +552,7 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let acl =
         |_: &Lua, words: MultiValue| host::may_run(&words).map_err(|text| raise::reply(text.to_owned()));
     host.raw_set("acl_check_cmd", lua.create_function(acl)?)?;
+    host.raw_set("set_repl", lua.create_function(|_, words: MultiValue| set_repl(&words))?)?;
     host.raw_set("version", REDIS_VERSION)?;
     let numbers = REDIS_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok());
     host.raw_set("version_number", numbers.fold(0, |number, part| number << 8 | part))?;
@@ -604,6 +605,20 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     host.raw_set("struct", pack::functions(lua)?)?;
     host.raw_set("bit", bits::functions(lua)?)?;
     Ok(host)
+}
+
+/// `redis.set_repl(flags)`: all effects are replicated, whatever a script asks for.
+fn set_repl(words: &MultiValue) -> mlua::Result<()> {
+    let flags = match words.front() {
+        _ if words.len() != 1 => return Err(raise::plain("redis.set_repl() requires two arguments.")),
+        Some(Value::Integer(flags)) => *flags,
+        Some(Value::Number(flags)) => convert::cut(*flags),
+        _ => 0,
+    };
+    if (0..=3).contains(&flags) {
+        return Ok(());
+    }
+    Err(raise::plain("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."))
 }
 
 /// `redis.log(level, word, …)`
