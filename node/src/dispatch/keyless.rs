@@ -13,7 +13,7 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, publish, scripts, track, transaction};
+use super::{everywhere, functions, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
@@ -50,6 +50,7 @@ pub fn run(
         return publish::run(batch, node, view, spec, args, caller, asker);
     }
     if scripts::run(batch, node, view, spec, args, caller)
+        || functions::run(batch, node, view, spec, args, caller)
         || batch.run(node, view, spec, args, caller)
         || everywhere::run(batch, node, view, spec, args, caller)
         || transaction::run(batch, node, view, spec, caller, asker)

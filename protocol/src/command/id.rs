@@ -44,7 +44,9 @@ command_ids! {
     Expire, PExpire, ExpireAt, PExpireAt, Ttl, PTtl, ExpireTime, PExpireTime, Persist, Rename, RenameNx,
     Copy, Move, RandomKey, Keys, Scan, Object, ObjectEncoding, ObjectFreq, ObjectIdletime, ObjectRefcount,
     ObjectHelp, Dump, Restore, Sort, SortRo, Multi, Exec, Discard, Watch, Unwatch,
-    Eval, EvalSha, EvalRo, EvalShaRo, Script, ScriptExists, ScriptFlush, ScriptKill, ScriptLoad, ScriptDebug, ScriptHelp, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
+    Eval, EvalSha, EvalRo, EvalShaRo, Script, ScriptExists, ScriptFlush, ScriptKill, ScriptLoad, ScriptDebug, ScriptHelp,
+    FCall, FCallRo, Function, FunctionDelete, FunctionDump, FunctionFlush, FunctionHelp, FunctionKill, FunctionList,
+    FunctionLoad, FunctionRestore, FunctionStats, Ping, Echo, Hello, Auth, Select, Quit, Reset, Client, ClientId,
     ClientInfo, ClientList, ClientSetname, ClientGetname, ClientSetinfo, ClientKill, ClientNoEvict,
     ClientNoTouch, ClientReply, ClientPause, ClientUnpause, ClientUnblock, ClientTracking,
     ClientTrackinginfo, ClientCaching, ClientGetredir, ClientHelp, Command, CommandCount, CommandInfo,
@@ -59,5 +61,6 @@ command_ids! {
     PubSubChannels, PubSubNumsub, PubSubNumpat, PubSubShardchannels, PubSubShardnumsub, PubSubHelp,
     Korum, KorumMap, KorumStatus, KorumExplain, KorumPlan, KorumDrain, KorumForget, KorumReplication,
     KorumWeight, KorumReformQuorum, KorumConsistency, KorumSafeToStop, KorumPeer, KorumPart, KorumClear, KorumWatch, KorumExec,
-    KorumExecRo, KorumReady, KorumEval, KorumEvalRo, KorumScript, KorumHelp,
+    KorumExecRo, KorumReady, KorumEval, KorumEvalRo, KorumFCall, KorumFCallRo, KorumLibraries, KorumChangeLibraries,
+    KorumScript, KorumHelp,
 }

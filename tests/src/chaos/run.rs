@@ -201,10 +201,11 @@ fn judge_record(outcome: &mut Outcome, record: Record, event: &Event, begin: Ins
     let (from, until) = (event.begin - begin, event.end - begin);
     for Recorded { key, node, operation } in record.operations {
         match operation.outcome {
-            check::Outcome::Acknowledged { at, .. } => {
+            check::Outcome::Acknowledged { at, ref reply } => {
                 outcome.acknowledged += 1;
                 let is_severed = node.is_some_and(|node| severed.contains(&node));
-                if is_severed && (from..until).contains(&at) {
+                // Whoever waited in vain is told so where he is.
+                if is_severed && !operation.command.is_refused(reply) && (from..until).contains(&at) {
                     outcome.severed = outcome.severed.max(Some(at - from));
                 }
             }
