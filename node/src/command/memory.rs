@@ -84,7 +84,7 @@ mod tests {
     fn figures_are_a_map() {
         let figures = || MemoryFigures { resident: 10, resident_peak: 20, data: 6, keys: 3 };
         let text = answer("memory stats", Resp3, |_, reply| memory(CommandId::MemoryStats, figures, reply));
-        assert!(text.starts_with("%6\r\n$14\r\npeak.allocated\r\n:20\r\n"), "{text}");
+        assert!(text.starts_with("%9\r\n$14\r\npeak.allocated\r\n:20\r\n"), "{text}");
         assert!(text.contains("$18\r\nkeys.bytes-per-key\r\n:2\r\n"), "{text}");
     }
 }

@@ -86,7 +86,8 @@ pub fn keys_with_flags(spec: &CommandSpec, args: &Args<'_>) -> Result<Vec<(usize
     let mut with_flags = Vec::new();
     if let Some(find_keys) = spec.find_keys {
         // One that is read, and those to which the outcome goes.
-        let flags = |nth: usize| spec.keys.get(nth.min(1)).map_or(KeyFlags::default(), |key| key.flags);
+        let of = |nth: usize| if nth == 0 { spec.keys.first() } else { spec.keys.last() };
+        let flags = |nth: usize| of(nth).map_or(KeyFlags::default(), |key| key.flags);
         with_flags.extend(find_keys(spec, args)?.into_iter().enumerate().map(|(nth, at)| (at, flags(nth))));
         return Ok(with_flags);
     }
