@@ -198,7 +198,7 @@ impl Node {
         match sent.what {
             Piece::Repair => stats.add(Counter::Repairs, 1),
             Piece::FirstChunk => stats.add(Counter::Streams, 1),
-            Piece::NextChunk => {}
+            Piece::NextChunk | Piece::Part => {}
         }
     }
 
@@ -390,6 +390,7 @@ impl Node {
         let has_gap = is_membership && view.map.epoch != old.map.epoch.next();
         let me = Me { node: self.id, run: self.local_peer().incarnation() };
         self.speaking.store(view.map.epoch.0, Release);
+        self.scripts.functions.adopt(view.map.epoch);
         let rooms = Databases::new(self.config.limits.databases, view.map.databases());
         let are_swapped = old.map.epoch == Epoch(0) || old.map.databases() != view.map.databases();
         for id in 0..self.store.len() as u16 {

@@ -18,7 +18,7 @@ use crate::admin::stats::Counter;
 use crate::cluster::lease::Timing;
 use crate::cluster::{Callbacks, Cluster, ClusterOptions, Standing, StartError};
 use crate::config::Config;
-use crate::dispatch::track;
+use crate::dispatch::{functions, track};
 use crate::env::Clock;
 use crate::env::transport::TcpListener;
 use crate::executor::{Executor, worker_number};
@@ -142,6 +142,7 @@ async fn live(
     executor.spawn(execute::run(Arc::clone(&node)));
     executor.spawn(expire::run(Arc::clone(&node)));
     tasks.spawn(track::guard(Arc::clone(&node)));
+    tasks.spawn(functions::keep(Arc::clone(&node)));
     tasks.spawn(sample_stats(Arc::clone(&node)));
     let mut acceptors = JoinSet::new();
     for (listener, port) in &*listeners {

@@ -7,12 +7,14 @@
 mod blocking;
 mod chaos;
 mod client;
+mod collections;
 mod copies;
 mod databases;
 mod dials;
 mod drain;
 mod empty_restart;
 mod flap;
+mod functions;
 mod join;
 mod kill;
 mod large;

@@ -5,6 +5,7 @@
 
 mod databases;
 mod events;
+mod functions;
 mod hostile;
 mod protocol;
 mod pubsub;

@@ -71,7 +71,7 @@ pub fn memory(node: &Node) -> MemoryFigures {
     let mut figures = MemoryFigures { resident, resident_peak, ..MemoryFigures::default() };
     node.store().for_each(|_, partition| {
         figures.data += partition.keyspace.memory_bytes() as u64;
-        figures.keys += partition.keyspace.len() as u64;
+        figures.keys += partition.keyspace.visible_len() as u64;
     });
     figures
 }

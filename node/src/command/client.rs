@@ -243,6 +243,10 @@ fn switch(args: Args<'_>, reply: &mut ReplyWriter<'_>, set: impl FnOnce(bool)) {
 }
 
 const HELP: &[&str] = &[
+    "CACHING (YES|NO)",
+    "    Enable/disable tracking of the keys for next command in OPTIN/OPTOUT modes.",
+    "GETREDIR",
+    "    Return the client ID we are redirecting to when tracking is enabled.",
     "GETNAME",
     "    Return the name of the current connection.",
     "ID",
@@ -285,6 +289,11 @@ const HELP: &[&str] = &[
     "    * LIB-VER: the client lib version.",
     "UNBLOCK <clientid> [TIMEOUT|ERROR]",
     "    Unblock the specified blocked client.",
+    "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+    "         [OPTIN] [OPTOUT] [NOLOOP]",
+    "    Control server assisted client side caching.",
+    "TRACKINGINFO",
+    "    Report tracking status for the current connection.",
     "NO-EVICT (ON|OFF)",
     "    Protect current client connection from eviction.",
     "NO-TOUCH (ON|OFF)",
@@ -419,6 +428,6 @@ mod tests {
         assert_eq!(world.ask("unblock 2"), ":0\r\n");
         world.places[1].client.set_flag(Flag::Blocked, true);
         assert_eq!(world.ask("unblock 2 error"), ":1\r\n");
-        assert!(world.ask("help").starts_with("*49\r\n+CLIENT <subcommand>"));
+        assert!(world.ask("help").starts_with("*58\r\n+CLIENT <subcommand>"));
     }
 }

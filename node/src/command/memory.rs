@@ -1,4 +1,4 @@
-//! `MEMORY DOCTOR|STATS|PURGE|HELP`: what the node as a whole takes.
+//! `MEMORY DOCTOR|STATS|MALLOC-STATS|PURGE|HELP`: what the node as a whole takes.
 //!
 //! For: answering tools written for Redis, with the figures that mean something here.
 //! Not here: `MEMORY USAGE`, which looks at one key (`key::object`).
@@ -27,6 +27,7 @@ pub fn memory(id: CommandId, figures: impl FnOnce() -> MemoryFigures, reply: &mu
         CommandId::MemoryDoctor => reply.verbatim("txt", b"Korum has no complaint about its memory.\n"),
         // The allocator gives memory back by itself.
         CommandId::MemoryPurge => reply.ok(),
+        CommandId::MemoryMallocStats => reply.bulk(b"Stats not supported for the current allocator"),
         CommandId::MemoryStats => stats(&figures(), reply),
         _ => subcommand::help("MEMORY", HELP, reply),
     }
@@ -41,16 +42,28 @@ fn stats(figures: &MemoryFigures, reply: &mut ReplyWriter<'_>) {
         ("keys.bytes-per-key", figures.data.checked_div(figures.keys).unwrap_or(0)),
         ("dataset.bytes", figures.data),
     ];
-    reply.map(fields.len());
+    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+    let ratios = [
+        ("dataset.percentage", 100.0 * share(figures.data, figures.resident)),
+        ("peak.percentage", 100.0 * share(figures.resident, figures.resident_peak)),
+        ("fragmentation", share(figures.resident, figures.data)),
+    ];
+    reply.map(fields.len() + ratios.len());
     for (name, value) in fields {
         reply.bulk(name.as_bytes());
         reply.integer(value.cast_signed());
+    }
+    for (name, value) in ratios {
+        reply.bulk(name.as_bytes());
+        reply.double(&value.to_string());
     }
 }
 
 const HELP: &[&str] = &[
     "DOCTOR",
     "    Return memory problems reports.",
+    "MALLOC-STATS",
+    "    Return internal statistics report from the memory allocator.",
     "PURGE",
     "    Attempt to purge dirty pages for reclamation by the allocator.",
     "STATS",

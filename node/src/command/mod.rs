@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use korum_protocol::limits::BULK_BYTES_MAX;
 use korum_protocol::resp::{Args, ReplyWriter};
 use korum_protocol::rope::HELD_BYTES_MIN;
 
@@ -23,6 +24,7 @@ pub mod names;
 // About keys, under a partition's lock.
 pub mod bitmap;
 pub mod blocking;
+pub mod function;
 pub mod geo;
 pub mod hash;
 pub mod hyperloglog;
@@ -39,6 +41,7 @@ pub mod string;
 pub mod transaction;
 pub mod unit;
 // About the connection and the server.
+pub mod acl;
 pub mod client;
 pub mod cluster;
 pub mod connection;
@@ -92,6 +95,11 @@ pub struct Call<'a> {
     /// Where the answer goes.
     pub reply: ReplyWriter<'a>,
 }
+
+/// Most bytes of a collection that a command makes or moves as a whole, as its copies get it: a message holds it, with
+/// its key and what was done before in the same step.
+const WHOLE_BYTES_MAX: usize = BULK_BYTES_MAX;
+const TOO_LARGE: &str = "ERR the collection would be too large to be copied to other nodes in one step";
 
 /// What a command that stops early answers: an error, by its text.
 pub type Stop = std::borrow::Cow<'static, str>;
@@ -168,6 +176,16 @@ impl<'a> Call<'a> {
         self.keyspace.tick(seconds(self.now_ms));
         self.keyspace.put(place, value, deadline_ms, self.effects.garbage_mut());
         self.effects.set(place, value, deadline_ms);
+    }
+
+    /// May a key be set to this collection as a whole? Its copies get it in one message.
+    fn fits(&self, value: ValueRef<'_>) -> Result<(), Stop> {
+        let bytes = value.state_bytes().saturating_add(self.effects.rope().len());
+        let is_collection = !matches!(value, ValueRef::String(_));
+        if is_collection && self.effects.is_recording() && bytes > WHOLE_BYTES_MAX {
+            return Err(TOO_LARGE.into());
+        }
+        Ok(())
     }
 
     /// Sets a key to a value that is handed over.

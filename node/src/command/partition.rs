@@ -11,6 +11,7 @@ use korum_protocol::resp::Args;
 
 use super::{Call, SYNTAX_ERROR, Stop};
 use crate::store::database::split;
+use crate::store::reserved;
 use crate::store::{Entry, HashPosition};
 
 /// Entries that a step of `SCAN` looks at where its database has few of them, whatever its count: a millisecond.
@@ -20,8 +21,15 @@ const LOOKED_MAX: usize = 10_000;
 pub fn clear(call: &mut Call<'_>) {
     let room = call.names.room();
     if call.args.get(3).is_none() {
+        // Functions are not data: they stay, as in Redis.
+        let functions = call.keyspace.take(call.keyspace.place(reserved::FUNCTIONS));
         call.effects.garbage_mut().absorb(&mut call.keyspace.clear());
         call.effects.cleared();
+        if let Some(functions) = functions {
+            let place = call.keyspace.place(reserved::FUNCTIONS);
+            call.keyspace.put(place, functions.value(), None, call.effects.garbage_mut());
+            call.effects.set(place, functions.value(), None);
+        }
     } else if call.keyspace.count(room).keys > 0 {
         call.keyspace.clear_room(room, call.effects.garbage_mut());
         call.effects.cleared_room(room);
@@ -50,7 +58,7 @@ pub fn part(call: &mut Call<'_>) {
 /// Of each database that has keys: its number, its keys, those with a deadline, and what is left until then, ms, of all
 /// of them together.
 fn sizes(call: &mut Call<'_>) {
-    let counts: Vec<_> = call.keyspace.counts().collect();
+    let counts: Vec<_> = call.keyspace.counts().filter(|(room, _)| *room != reserved::ROOM).collect();
     call.reply.array(4 * counts.len());
     for (room, count) in counts {
         let left_ms = i64::try_from(count.left_ms(call.now_ms)).unwrap_or(i64::MAX);

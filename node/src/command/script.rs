@@ -93,7 +93,8 @@ pub fn nested(call: &mut Call<'_>, id: CommandId) {
     vm::run(call, &vm::Script { digest, source: &source, keys, arguments, slot, reads_only });
 }
 
-/// `KORUM SCRIPT GET digest | EXISTS digest … | LOAD script | FLUSH`: what nodes ask each other.
+/// `KORUM SCRIPT GET digest | EXISTS digest … | LOAD script | FLUSH`: what nodes ask each other. `DOUBT`: what is known
+/// of functions is outdated.
 pub fn answer_peer(args: &Args<'_>, scripts: &Scripts, reply: &mut ReplyWriter<'_>) {
     let known = |at: usize| parse_hex(&args[at]).is_some_and(|digest| scripts.knows(&digest));
     match (args.get(2).map(<[u8]>::to_ascii_uppercase).as_deref(), args.get(3)) {
@@ -111,6 +112,10 @@ pub fn answer_peer(args: &Args<'_>, scripts: &Scripts, reply: &mut ReplyWriter<'
         }
         (Some(b"FLUSH"), None) => {
             scripts.flush();
+            reply.ok();
+        }
+        (Some(b"DOUBT"), None) => {
+            scripts.functions.doubt();
             reply.ok();
         }
         _ => reply.error(SYNTAX_ERROR),

@@ -91,6 +91,14 @@ fn config_set(pairs: Args<'_>, live: &Live, reply: &mut ReplyWriter<'_>) -> Conf
     }
 }
 
+/// `ROLE`: every node is primary of some partitions. Copies are told of by `KORUM STATUS`.
+pub fn role(reply: &mut ReplyWriter<'_>) {
+    reply.array(3);
+    reply.bulk(b"master");
+    reply.integer(0);
+    reply.array(0);
+}
+
 /// `TIME`; `wall_us` is Unix time.
 pub fn time(args: Args<'_>, wall_us: u64, reply: &mut ReplyWriter<'_>) {
     if args.len() != 1 {
@@ -194,7 +202,9 @@ pub fn slowlog(args: Args<'_>, log: &SlowLog, reply: &mut ReplyWriter<'_>) {
             slow_commands(&log.newest(usize::try_from(count).unwrap_or(usize::MAX)), reply);
         }
         ("get", _) => {
-            reply.error("ERR unknown subcommand or wrong number of arguments for 'get'. Try SLOWLOG HELP.");
+            let given = String::from_utf8_lossy(&args[1]);
+            let text = "unknown subcommand or wrong number of arguments for";
+            reply.error(&format!("ERR {text} '{given}'. Try SLOWLOG HELP."));
         }
         ("len", 2) => reply.integer(log.len() as i64),
         ("reset", 2) => {
@@ -220,6 +230,9 @@ fn slow_commands(entries: &[Entry], reply: &mut ReplyWriter<'_>) {
         reply.bulk(entry.name.as_bytes());
     }
 }
+
+/// What `MODULE HELP` lists: there are no modules.
+pub const MODULE_HELP: &[&str] = &["LIST", "    Return a list of loaded modules."];
 
 const CONFIG_HELP: &[&str] = &[
     "GET <pattern>",

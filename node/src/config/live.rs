@@ -3,6 +3,7 @@
 //! For: values that workers read on every request (atomics) and the text of all the others.
 //! Not here: replies (`command::server`), the list of parameters (`parameter`).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{PoisonError, RwLock};
@@ -70,21 +71,26 @@ impl Live {
         live
     }
 
-    /// Parameters whose names match any of the patterns, by name. On the cluster port the node says that it is a cluster.
+    /// Parameters whose names match any of the patterns, by name. One that is named, not matched, is called as it was
+    /// named. On the cluster port the node says that it is a cluster.
     #[must_use]
     pub fn get<'a>(
         &self,
         patterns: impl Iterator<Item = &'a [u8]> + Clone,
         on_cluster_port: bool,
-    ) -> Vec<(&'static str, String)> {
+    ) -> Vec<(Cow<'a, str>, String)> {
         let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
         let wanted = texts.iter().filter(|(name, _)| {
             patterns.clone().any(|pattern| matches_in_any_case(pattern, name.as_bytes()))
         });
+        let named = |name: &'static str| {
+            let same = patterns.clone().find(|given| given.eq_ignore_ascii_case(name.as_bytes()));
+            same.map_or(Cow::Borrowed(name), String::from_utf8_lossy)
+        };
         wanted
             .map(|(name, value)| match *name {
-                "cluster-enabled" if on_cluster_port => (*name, "yes".to_owned()),
-                name => (name, value.clone()),
+                "cluster-enabled" if on_cluster_port => (named(name), "yes".to_owned()),
+                name => (named(name), value.clone()),
             })
             .collect()
     }
@@ -268,7 +274,7 @@ mod tests {
         live.set(&pairs)
     }
 
-    fn names(live: &Live, patterns: &[&str]) -> Vec<&'static str> {
+    fn names(live: &Live, patterns: &[&'static str]) -> Vec<Cow<'static, str>> {
         live.get(patterns.iter().map(|it| it.as_bytes()), false).into_iter().map(|(name, _)| name).collect()
     }
 
@@ -277,6 +283,7 @@ mod tests {
         let live = live();
         assert_eq!(names(&live, &["port", "zz", "PROTO*"]), ["port", "proto-max-bulk-len"]);
         assert_eq!(names(&live, &["save", "sav?"]), ["save"]);
+        assert_eq!(names(&live, &["maxCLIENTS", "port"]), ["maxCLIENTS", "port"], "as they were asked for");
         assert_eq!(names(&live, &["[a-b]ppend*"]), ["appendfsync", "appendonly"]);
         assert_eq!(names(&live, &["*"]).len(), PARAMETERS.len());
         assert!(names(&live, &["*x*y*z*"]).is_empty());

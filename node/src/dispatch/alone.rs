@@ -1,7 +1,7 @@
 //! Commands that wait for the cluster, and so are run between batches.
 //!
 //! For: proposals of operators, `SHUTDOWN`, `SWAPDB`, `INFO`, which counts keys everywhere, `PUBSUB`, which asks all
-//! nodes, and `DEBUG SLEEP`.
+//! nodes, `DEBUG SLEEP`; changes of scripts and functions.
 //! Not here: parsing them (`command`).
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use korum_protocol::resp::{Args, ReplyWriter};
 
 use super::caller::Caller;
 use super::keyless::{Asker, ask_cluster};
-use super::{blocking, databases, publish, scripts, transaction, wait};
+use super::{blocking, databases, functions, publish, scripts, transaction, wait};
 use crate::admin::snapshot;
 use crate::cluster::{MeetError, ReformError};
 use crate::command::outcome::Outcome;
@@ -29,7 +29,7 @@ const PROPOSE_WAIT: Duration = Duration::from_secs(5);
 /// Must it be run between batches?
 #[must_use]
 pub fn runs_alone(spec: &CommandSpec, args: &Args<'_>) -> bool {
-    debug::sleep(spec, args).is_some() || is_for_the_cluster(spec.id)
+    debug::sleep(spec, args).is_some() || is_for_the_cluster(spec.id) || functions::runs_alone(spec.id)
 }
 
 fn is_for_the_cluster(id: CommandId) -> bool {
@@ -94,6 +94,12 @@ pub async fn run(
         | CommandId::ScriptFlush
         | CommandId::EvalSha
         | CommandId::EvalShaRo => return scripts::run_alone(node, spec, args, caller, asker, out).await,
+        CommandId::FCall | CommandId::FCallRo => {
+            return functions::run_alone(node, spec, args, caller, asker, out).await;
+        }
+        id if functions::runs_alone(id) => {
+            return functions::run_alone(node, spec, args, caller, asker, out).await;
+        }
         CommandId::Watch | CommandId::Exec => {
             return transaction::apart::run(node, spec, args, caller, asker, out).await;
         }

@@ -26,7 +26,7 @@ use super::means::Means;
 use super::parts::{Combine, CommandReply, Counted, Failure, Into, Operation, Task, TaskRequest, TaskState};
 use super::publish::{self, Published};
 use super::route::{NOT_SERVED, Port, Route, route};
-use super::{execute, split, track};
+use super::{execute, functions, split, track};
 use crate::admin::stats::Counter;
 use crate::command::{Call, Looks, Names, key};
 use crate::env::random::Random;
@@ -393,6 +393,10 @@ impl Batch {
             self.block(id);
             return false;
         }
+        if functions::must_wait(node, spec, args) {
+            self.block(id);
+            return false;
+        }
         let is_write = spec.flags.contains(Flags::WRITE);
         let mut guard = node.store().lock(id);
         let partition = &mut *guard;
@@ -435,7 +439,7 @@ impl Batch {
             if park::is_nothing(out.copied_since(start)) {
                 self.parked = Some(parking.park(id, primary, keyspace, spec, args, caller, now_ms));
             } else {
-                parking.note_served(spec, args, keyspace, &mut self.effects);
+                parking.note_served(spec, args, &names, keyspace, &mut self.effects);
             }
         }
         let has_effects = self.effects.count() > 0;
@@ -452,7 +456,7 @@ impl Batch {
             waited = park::run_waiting(primary, &mut ground);
         }
         if has_effects {
-            primary.replicate(id, &mut partition.history, &self.effects);
+            primary.replicate(id, &mut partition.history, &mut partition.keyspace, &self.effects);
         }
         // Under the lock, so that what happens to a key is told in its order.
         publish::announce(node, &mut self.effects, &partition.keyspace.databases);

@@ -6,8 +6,8 @@
 use korum_protocol::command::CommandId;
 
 use crate::command::{
-    Call, bitmap, blocking, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set, stream,
-    string, transaction,
+    Call, bitmap, blocking, function, geo, hash, hyperloglog, key, list, partition, script, set, sorted_set,
+    stream, string, transaction,
 };
 use crate::replication::history::History;
 
@@ -220,6 +220,12 @@ pub fn run(id: CommandId, call: &mut Call<'_>) {
         CommandId::KorumReady => blocking::ready,
         CommandId::KorumEval => script::eval,
         CommandId::KorumEvalRo => script::eval_ro,
+        CommandId::KorumFCall => function::fcall,
+        CommandId::KorumFCallRo => function::fcall_ro,
+        CommandId::KorumLibraries => function::libraries,
+        CommandId::KorumChangeLibraries => function::change,
+        CommandId::FCall => |call| function::nested(call, false),
+        CommandId::FCallRo => |call| function::nested(call, true),
         CommandId::Eval => |call| script::nested(call, CommandId::Eval),
         CommandId::EvalRo => |call| script::nested(call, CommandId::EvalRo),
         CommandId::EvalSha => |call| script::nested(call, CommandId::EvalSha),

@@ -47,6 +47,10 @@ pub(super) fn is_unit(id: CommandId) -> bool {
             | CommandId::KorumReady
             | CommandId::KorumEval
             | CommandId::KorumEvalRo
+            | CommandId::KorumFCall
+            | CommandId::KorumFCallRo
+            | CommandId::KorumLibraries
+            | CommandId::KorumChangeLibraries
     )
 }
 

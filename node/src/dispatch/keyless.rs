@@ -13,14 +13,15 @@ use korum_protocol::resp::{Args, ProtocolVersion, ReplyWriter};
 
 use super::batch::Batch;
 use super::caller::Caller;
-use super::{everywhere, publish, scripts, track, transaction};
+use super::{everywhere, functions, publish, scripts, track, transaction};
 use crate::admin::snapshot;
 use crate::command::cluster::{ClusterContext, SlotKeys, cluster};
 use crate::command::korum::korum;
 use crate::command::latency::{LatencyFigures, latency};
 use crate::command::outcome::Outcome;
 use crate::command::server::{self, ConfigOutcome};
-use crate::command::{client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
+use crate::command::{acl, client, connection, debug, key, memory, pubsub, stream, subcommand, tracking};
+use crate::env::random::random;
 use crate::net::clients::{Client, Flag};
 use crate::net::session::{PortKind, Session};
 use crate::node::Node;
@@ -49,6 +50,7 @@ pub fn run(
         return publish::run(batch, node, view, spec, args, caller, asker);
     }
     if scripts::run(batch, node, view, spec, args, caller)
+        || functions::run(batch, node, view, spec, args, caller)
         || batch.run(node, view, spec, args, caller)
         || everywhere::run(batch, node, view, spec, args, caller)
         || transaction::run(batch, node, view, spec, caller, asker)
@@ -96,6 +98,9 @@ fn answer(
         CommandId::Asking => connection::asking(args, session, reply),
         CommandId::Time => server::time(args, node.clock().wall_us(), reply),
         CommandId::Lolwut => server::lolwut(args, node.clock().wall_us(), reply),
+        CommandId::Role => server::role(reply),
+        CommandId::ModuleList => reply.array(0),
+        CommandId::ModuleHelp => subcommand::help("MODULE", server::MODULE_HELP, reply),
         CommandId::PfSelfTest => reply.ok(),
         CommandId::Debug => debug::debug(args, &node.live, reply),
         CommandId::Monitor => {
@@ -149,6 +154,7 @@ fn answer_container(
             }
             ConfigOutcome::Done => {}
         },
+        "acl" => acl::acl(spec.id, args, &node.live.text("requirepass"), &mut random(), reply),
         "slowlog" => server::slowlog(args, &node.slowlog, reply),
         "latency" => {
             let figures = LatencyFigures {

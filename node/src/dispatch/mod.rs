@@ -9,8 +9,9 @@
 //!
 //! Commands without keys are answered by `keyless`, those that wait for the cluster by `alone` (`WAIT` by
 //! `wait`, those that wait for something to come by `blocking`); those that speak for the whole cluster on the client
-//! port by `everywhere`, some of them about databases by `databases`; what is said between `MULTI` and `EXEC` is queued by `transaction`; scripts find their way
-//! through `scripts`; messages go out by `publish`.
+//! port by `everywhere`, some of them about databases by `databases`; what is said between `MULTI` and `EXEC` is queued
+//! by `transaction`; scripts find their way through `scripts`, functions through `functions`; messages go out by
+//! `publish`.
 
 pub mod caller;
 pub mod admit;
@@ -29,6 +30,7 @@ pub mod transaction;
 pub mod publish;
 pub mod track;
 pub mod scripts;
+pub mod functions;
 mod finish;
 mod remote;
 mod settle;

@@ -99,8 +99,10 @@ impl Batch {
     }
 }
 
-/// Runs a request of Korum's own once more, wherever its partition is now.
-async fn repeat_internal(
+/// Runs a request of Korum's own, wherever its partition is now; `None` if it could not be run in time.
+///
+/// Dropping it loses the reply, never a write.
+pub(super) async fn repeat_internal(
     node: &Arc<Node>,
     partition: PartitionId,
     request: Bytes,

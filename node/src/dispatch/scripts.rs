@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use korum_protocol::command::{CommandId, CommandSpec, lookup};
 use korum_protocol::limits::KEY_BYTES_MAX;
-use korum_protocol::map::View;
+use korum_protocol::map::{PartitionId, View};
 use korum_protocol::placement::slot::slot_of;
 use korum_protocol::resp::{Args, Reply, ReplyDecoder, ReplyWriter, encode_request};
 use korum_protocol::rope::Rope;
@@ -29,7 +29,7 @@ use crate::command::subcommand;
 use crate::env::random::random;
 use crate::net::forward::Answer;
 use crate::node::Node;
-use crate::script::cache::{SCRIPT_BYTES_MAX, hex, parse_hex};
+use crate::script::cache::{Kind, SCRIPT_BYTES_MAX, hex, parse_hex};
 use crate::script::{Digest, digest, vm};
 
 /// How long another node may take to say what it knows.
@@ -37,7 +37,8 @@ const ASK_WAIT: Duration = Duration::from_secs(1);
 
 const CROSS_SLOT: &str = "CROSSSLOT Keys in request don't hash to the same slot";
 const TOO_LONG: &str = "ERR the script is too long; scripts have at most 4 MB";
-const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
+/// The answer to who wants to end what does not run.
+pub(super) const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
 const HELP: &[&str] = &[
     "DEBUG NO",
     "    There is no debugger: scripts run as they are.",
@@ -73,7 +74,7 @@ pub fn run(
         _ => return false,
     };
     match spec.id {
-        CommandId::ScriptKill if node.scripts.kill() => reply.ok(),
+        CommandId::ScriptKill if node.scripts.kill(Kind::Script) => reply.ok(),
         CommandId::ScriptKill => reply.error(NOT_BUSY),
         CommandId::ScriptDebug if args[2].eq_ignore_ascii_case(b"no") => reply.ok(),
         CommandId::ScriptDebug => reply.error("ERR there is no debugger for scripts"),
@@ -104,13 +105,7 @@ fn eval(
         return Err(KEY_TOO_LONG.into());
     }
     let slot = slot_of(&args[3]);
-    let partition = match route(view, node.id(), caller.port, keys.iter().map(slot_of)) {
-        Route::Here(partition) | Route::Forward(_, partition) => partition,
-        Route::Elsewhere => view.partition_of_slot(slot),
-        Route::CrossSlot => return Err(CROSS_SLOT.into()),
-        Route::Down(_) => return Err(NOT_SERVED.into()),
-        Route::Moved(slot, primary) => return Err(node.moved(view, slot, primary)),
-    };
+    let partition = partition_of(node, view, caller, &keys)?;
     let reads_only = matches!(id, CommandId::EvalRo | CommandId::EvalShaRo);
     let request = match new_source(id, args)? {
         Some((digest, source)) => {
@@ -125,6 +120,22 @@ fn eval(
     };
     submit(batch, node, view, partition, request, caller);
     Ok(())
+}
+
+/// The partition of the keys of a script or function, one at least.
+pub(super) fn partition_of(
+    node: &Node,
+    view: &View,
+    caller: Caller,
+    keys: &Args<'_>,
+) -> Result<PartitionId, String> {
+    match route(view, node.id(), caller.port, keys.iter().map(slot_of)) {
+        Route::Here(partition) | Route::Forward(_, partition) => Ok(partition),
+        Route::Elsewhere => Ok(view.partition_of_slot(slot_of(&keys[0]))),
+        Route::CrossSlot => Err(CROSS_SLOT.into()),
+        Route::Down(_) => Err(NOT_SERVED.into()),
+        Route::Moved(slot, primary) => Err(node.moved(view, slot, primary)),
+    }
 }
 
 /// The script that a command brings along; `None` if it only names one.
@@ -179,7 +190,7 @@ pub(super) async fn run_alone(
 }
 
 /// Runs, or queues, a command in a batch of its own.
-async fn run_now(
+pub(super) async fn run_now(
     node: &Arc<Node>,
     spec: &'static CommandSpec,
     args: &Args<'_>,

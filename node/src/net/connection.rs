@@ -30,7 +30,7 @@ use crate::dispatch::blocking;
 use crate::dispatch::keyless::{self, Asker};
 use crate::dispatch::transaction::{self, apart};
 use crate::dispatch::{Batch, Caller, admit, alone, track};
-use crate::dispatch::{scripts, slices};
+use crate::dispatch::{functions, scripts, slices};
 use crate::env::random::random;
 use crate::env::transport::TcpStream;
 use crate::executor::worker_number;
@@ -193,7 +193,10 @@ impl Connection {
                     after = After::Paused;
                     break;
                 }
-                Ok(spec) if scripts::must_ask(&self.node, spec, &args) => {
+                Ok(spec)
+                    if scripts::must_ask(&self.node, spec, &args)
+                        || functions::must_ask(&self.node, spec, &args) =>
+                {
                     after = After::Alone(spec, consumed);
                     break;
                 }

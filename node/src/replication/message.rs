@@ -113,6 +113,13 @@ pub enum Body<B> {
         /// Full-state effects.
         bytes: B,
     },
+    /// The next part of a large collection, which a chunk will give its place, and changes of the parts before.
+    Part {
+        /// It is the first one.
+        begins: bool,
+        /// Effects on the collection.
+        bytes: B,
+    },
     /// The stream is over: your copy is complete.
     Complete {
         /// The path of the primary's copy, which is the copy's from now on.
@@ -126,6 +133,7 @@ const COMPARE: u8 = 3;
 const CHUNK: u8 = 4;
 const COMPLETE: u8 = 5;
 const REPAIR: u8 = 6;
+const PART: u8 = 7;
 
 /// Bytes of a position in hash order.
 const PLACE_BYTES: usize = 6;
@@ -141,15 +149,15 @@ impl<B: Payload> Message<B> {
     #[must_use]
     pub fn size(&self) -> usize {
         let payload = match &self.body {
-            Body::Effects { bytes, .. } | Body::Passing { bytes } => bytes.size(),
-            Body::Chunk { services, bytes, .. } => SERVICE_BYTES * services.len() + bytes.size(),
+            Body::Effects { bytes, .. } | Body::Passing { bytes } | Body::Part { bytes, .. } => bytes.size(),
+            Body::Chunk { services, bytes, .. } => 4 + SERVICE_BYTES * services.len() + bytes.size(),
             Body::Compare { path, .. } | Body::Complete { path } => POSITION_BYTES * path.len(),
             Body::Repair { path, steps, ahead, services, bytes, .. } => {
-                let places = PLACE_BYTES * (steps.len() + ahead.len()) + SERVICE_BYTES * services.len();
+                let places = PLACE_BYTES * (steps.len() + ahead.len()) + 4 + SERVICE_BYTES * services.len();
                 POSITION_BYTES * (2 + path.len()) + places + bytes.size()
             }
         };
-        35 + payload
+        31 + payload
     }
 
     /// Appends the message.
@@ -192,6 +200,11 @@ impl<B: Payload> Message<B> {
                 out.copied_mut().put_u64(*from);
                 out.copied_mut().put_u64(*to);
                 put_services(out.copied_mut(), services);
+                put_bytes(out, bytes);
+            }
+            Body::Part { begins, bytes } => {
+                head(PART, 5);
+                out.copied_mut().put_u8(u8::from(*begins));
                 put_bytes(out, bytes);
             }
             Body::Complete { path } => {
@@ -306,6 +319,10 @@ pub fn decode<'a>(input: &mut &'a [u8]) -> Result<Message<&'a [u8]>, Malformed> 
             services: take_services(input)?,
             bytes: take_bytes(input)?,
         },
+        PART => {
+            let begins = input.try_get_u8().map_err(|_| Malformed)?;
+            Body::Part { begins: begins != 0, bytes: take_bytes(input)? }
+        }
         COMPLETE => Body::Complete { path: take_path_of(input, era)? },
         REPAIR => Body::Repair {
             from: take_position(input)?,
@@ -418,7 +435,8 @@ mod tests {
 
     #[test]
     fn more_services_than_are_kept_are_refused() {
-        let body = Body::Chunk { from: 1, to: 2, services: vec![service(1); SERVICES_MAX + 1], bytes: &b""[..] };
+        let body =
+            Body::Chunk { from: 1, to: 2, services: vec![service(1); SERVICES_MAX + 1], bytes: &b""[..] };
         let mut out = Rope::new();
         Message { partition: 7, era: Epoch(3), body }.encode(&mut out);
         assert_eq!(decode(&mut &out.into_bytes()[..]), Err(Malformed));
@@ -440,6 +458,7 @@ mod tests {
                 bytes: b"states",
             }),
             at(Body::Chunk { from: 1, to: u64::MAX, services: vec![service(2)], bytes: b"chunk" }),
+            at(Body::Part { begins: true, bytes: b"part" }),
             at(Body::Complete { path: [position(3, 11)].into_iter().collect() }),
         ]
     }

@@ -26,7 +26,11 @@ use super::replica::in_order;
 pub use super::waits::{Settlement, Waits};
 use crate::dispatch::blocking::park::Waiter;
 use crate::env::mistake::{Mistake, makes};
+<<<<<<< HEAD
 use crate::store::served::Service;
+=======
+use crate::store::parts::PartsId;
+>>>>>>> main
 use crate::store::waiting::Waiting;
 use crate::store::{HashPosition, Keyspace};
 
@@ -95,6 +99,8 @@ pub enum Stage {
         link: Arc<Link>,
         /// Where the next chunk starts.
         next: HashPosition,
+        /// The large collection that stands there, while it is sent in parts.
+        parts: Option<PartsId>,
     },
     /// Gets every effect in order.
     Live {
@@ -129,6 +135,8 @@ pub enum Piece {
     FirstChunk,
     /// Another chunk.
     NextChunk,
+    /// A part of a large collection.
+    Part,
 }
 
 /// May a request be executed now?
@@ -164,6 +172,11 @@ impl PeerCopy {
             | Stage::Streaming { link, .. }
             | Stage::Live { link, .. } => Some(link),
         }
+    }
+
+    /// The large collection that is being sent to it in parts.
+    fn parts(&self) -> Option<PartsId> {
+        if let Stage::Streaming { parts, .. } = &self.stage { *parts } else { None }
     }
 
     /// Everything sent was acknowledged.
@@ -264,7 +277,13 @@ impl Primary {
 
     /// Numbers the effects of one command and sends them to the copies. Called under the lock under
     /// which they were made.
-    pub fn replicate(&mut self, partition: PartitionId, history: &mut History, effects: &Effects) {
+    pub fn replicate(
+        &mut self,
+        partition: PartitionId,
+        history: &mut History,
+        keyspace: &mut Keyspace,
+        effects: &Effects,
+    ) {
         let (era, first) = (self.era, history.sequence() + 1);
         effects.places().for_each(|place| history.step(place));
         for copy in &mut self.copies {
@@ -273,7 +292,7 @@ impl Primary {
                     let body = Body::Effects { first, count: effects.count() as u32, bytes: effects.rope() };
                     *sent = link.append(&Message { partition, era, body });
                 }
-                Stage::Streaming { link, next } => {
+                Stage::Streaming { link, next, parts } => {
                     let mut passing = Rope::new();
                     for (at, part) in effects.iter() {
                         let is_forgotten =
@@ -286,10 +305,15 @@ impl Primary {
                         let body = Body::Passing { bytes: &passing };
                         link.append(&Message { partition, era, body });
                     }
+                    if let Some(changes) = parts.and_then(|id| keyspace.take_part_changes(id)) {
+                        let body = Body::Part { begins: false, bytes: &changes };
+                        link.append(&Message { partition, era, body });
+                    }
                 }
                 Stage::Unlinked | Stage::Comparing { .. } | Stage::Behind { .. } => {}
             }
         }
+        keyspace.keep_parts(|id| self.copies.iter().any(|copy| copy.parts() == Some(id)));
     }
 
     /// Are there copies that want to hear of effects at all?
@@ -378,7 +402,7 @@ impl Primary {
                 let link = Arc::clone(on);
                 copy.stage = match answer.standing {
                     Some(standing) => Stage::Behind { link, standing },
-                    None => Stage::Streaming { link, next: HashPosition::START },
+                    None => Stage::Streaming { link, next: HashPosition::START, parts: None },
                 };
                 copy.is_required
             }
@@ -411,14 +435,47 @@ impl Primary {
                 copy.goes_live(link, place);
                 return Some(Sent { what: Piece::Repair, bytes: states.len(), keys, place });
             }
-            copy.stage = Stage::Streaming { link: Arc::clone(&link), next: HashPosition::START };
+            let next = HashPosition::START;
+            copy.stage = Stage::Streaming { link: Arc::clone(&link), next, parts: None };
         }
+<<<<<<< HEAD
         let Stage::Streaming { next, .. } = &mut copy.stage else { return None };
         let what = if *next == HashPosition::START { Piece::FirstChunk } else { Piece::NextChunk };
         let mut entries = Rope::new();
         let chunk = keyspace.read_chunk(*next, chunk_bytes, &mut entries);
         let services = told(keyspace.served.within(chunk.range));
         let bytes = entries.len() + SERVICE_BYTES * services.len();
+=======
+        let Stage::Streaming { next, parts, .. } = &mut copy.stage else { return None };
+        let is_first = *next == HashPosition::START && parts.is_none();
+        // What was being sent in parts may be gone.
+        *parts = parts.filter(|&id| keyspace.has_parts(id));
+        let begins = parts.is_none();
+        if begins {
+            *parts = keyspace.begin_parts(*next, chunk_bytes);
+        }
+        let what = match (is_first, *parts) {
+            (true, _) => Piece::FirstChunk,
+            (false, None) => Piece::NextChunk,
+            (false, Some(_)) => Piece::Part,
+        };
+        let (mut entries, mut part) = (Rope::new(), Rope::new());
+        let chunk = match *parts {
+            None => keyspace.read_chunk(*next, chunk_bytes, &mut entries),
+            Some(id) => {
+                let is_last = keyspace.read_part(id, chunk_bytes, &mut part)?;
+                let body = Body::Part { begins, bytes: &part };
+                let place = link.append(&Message { partition, era, body });
+                if !is_last {
+                    return Some(Sent { what, bytes: part.len(), keys: 0, place });
+                }
+                *parts = None;
+                keyspace.read_parted(*next, id, &mut entries)
+            }
+        };
+        let services = keyspace.served.within(chunk.range);
+        let bytes = part.len() + entries.len() + SERVICE_BYTES * services.len();
+>>>>>>> main
         let (from, to) = (chunk.range.from.get(), chunk.range.until.get());
         let body = Body::Chunk { from, to, services, bytes: &entries };
         let place = link.append(&Message { partition, era, body });

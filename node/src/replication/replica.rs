@@ -74,6 +74,7 @@ pub fn receive(
     let Partition { keyspace, history, .. } = partition;
     match body {
         Body::Compare { question, path } => {
+            keyspace.drop_arriving(garbage);
             let standing = standing(history, path);
             return Ok(Some(Compared { partition: *id, era: *era, question: *question, standing }));
         }
@@ -109,6 +110,10 @@ pub fn receive(
             let range = HashRange { from: HashPosition::new(*from), until: HashPosition::new(*to) };
             keyspace.apply_chunk(range, services, bytes, source, garbage)?;
         }
+        Body::Part { begins, bytes } => {
+            history.forget();
+            keyspace.apply_part(*begins, bytes, garbage)?;
+        }
         Body::Complete { path } => history.replace(path),
     }
     Ok(None)
@@ -138,7 +143,8 @@ pub fn strings<'a>(message: &Message<&'a [u8]>) -> Vec<&'a [u8]> {
         | Body::Passing { bytes }
         | Body::Chunk { bytes, .. }
         | Body::Repair { bytes, .. } => bytes,
-        Body::Compare { .. } | Body::Complete { .. } => &[],
+        // A collection copies its items.
+        Body::Compare { .. } | Body::Complete { .. } | Body::Part { .. } => &[],
     };
     let mut strings = Vec::new();
     while let Ok(effect) = Effect::decode(&mut bytes) {

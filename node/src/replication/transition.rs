@@ -52,6 +52,9 @@ pub fn transition(
     let row = view.row(id);
     partition.newest_era = row.era.max(partition.newest_era);
     partition.history.keep(view.map.nodes.len() > 1 && view.map.replication > 1);
+    if !me.is_in(view) || row.primary != Some(me.node) {
+        partition.keyspace.keep_parts(|_| false);
+    }
     if !me.is_in(view) {
         partition.role = Role::Absent;
         return None;
@@ -95,8 +98,12 @@ fn become_primary(
     let row = view.row(id);
     let mut garbage = None;
     if partition.as_primary().is_none_or(|primary| primary.era != row.era) {
+        let mut unfinished = Garbage::default();
+        partition.keyspace.keep_parts(|_| false);
+        partition.keyspace.drop_arriving(&mut unfinished);
+        garbage = Some(unfinished).filter(|unfinished| !unfinished.is_empty());
         if view.map.emptied.get(&id) == Some(&row.era) {
-            garbage = Some(partition.keyspace.clear());
+            garbage.get_or_insert_default().absorb(&mut partition.keyspace.clear());
             partition.keyspace.served = Served::default();
             partition.history.forget();
         }

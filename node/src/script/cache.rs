@@ -1,15 +1,20 @@
 //! The scripts that this node knows, by their digests, and what it lets them do.
 //!
-//! For: `EVALSHA`, `SCRIPT EXISTS`; the time that a script may take; `SCRIPT KILL`.
-//! Not here: compiled scripts, which each thread keeps for itself (`vm`), other nodes (`dispatch::scripts`).
+//! For: `EVALSHA`, `SCRIPT EXISTS`; the time that a script may take; `SCRIPT KILL`, `FUNCTION KILL` and `STATS`.
+//! Not here: compiled scripts, which each thread keeps for itself (`vm`), other nodes (`dispatch::scripts`), which
+//! functions there are (`functions`).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use korum_protocol::resp::Args;
 use sha1::{Digest as _, Sha1};
+
+use super::functions::Functions;
+use crate::env::{Clock, Tick};
 
 /// Bytes of one script.
 pub const SCRIPT_BYTES_MAX: usize = 4 << 20;
@@ -20,6 +25,10 @@ const KEPT_MAX: usize = 65_536;
 /// How long a script may run unless told otherwise: much less than others wait for an answer, since its partition and
 /// its thread wait for it.
 pub const TIME_LIMIT: Duration = Duration::from_millis(1000);
+
+/// Arguments of a running function that are shown, and bytes of each.
+const SHOWN_ARGUMENTS: usize = 32;
+const SHOWN_BYTES: usize = 128;
 
 /// The SHA-1 of a script's source.
 pub type Digest = [u8; 20];
@@ -58,10 +67,35 @@ pub fn parse_hex(text: &[u8]) -> Option<Digest> {
 pub struct Scripts {
     kept: Mutex<Kept>,
     time_limit_ms: AtomicU64,
-    /// Scripts that run now.
-    running: AtomicU64,
-    /// Grows with every `SCRIPT KILL`: what began before it ends.
-    kills: AtomicU64,
+    /// Scripts, and functions, that run now.
+    running: [AtomicU64; 2],
+    /// Grows with every `SCRIPT KILL`, and `FUNCTION KILL`: what began before it ends.
+    kills: [AtomicU64; 2],
+    /// The functions that run now, by number.
+    shown: Mutex<BTreeMap<u64, RunningFunction>>,
+    next: AtomicU64,
+    /// The functions that there are.
+    pub functions: Functions,
+}
+
+/// What runs and may be ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// `EVAL` and kin.
+    Script,
+    /// `FCALL` and kin.
+    Function,
+}
+
+/// A function that runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunningFunction {
+    /// Its name.
+    pub name: Bytes,
+    /// The command that called it, as far as it is shown.
+    pub command: Vec<Bytes>,
+    /// Since when.
+    pub since: Tick,
 }
 
 #[derive(Default)]
@@ -77,8 +111,11 @@ impl Default for Scripts {
         Self {
             kept: Mutex::default(),
             time_limit_ms: AtomicU64::new(TIME_LIMIT.as_millis() as u64),
-            running: AtomicU64::new(0),
-            kills: AtomicU64::new(0),
+            running: Default::default(),
+            kills: Default::default(),
+            shown: Mutex::default(),
+            next: AtomicU64::new(0),
+            functions: Functions::default(),
         }
     }
 }
@@ -139,33 +176,59 @@ impl Scripts {
         self.time_limit_ms.store(limit_ms.max(1), Relaxed);
     }
 
-    /// Asks all that run now to end. False if none does.
+    /// Asks all of this kind that run now to end. False if none does.
     #[must_use]
-    pub fn kill(&self) -> bool {
-        self.kills.fetch_add(1, Relaxed);
-        self.running.load(Relaxed) > 0
+    pub fn kill(&self, kind: Kind) -> bool {
+        self.kills[kind as usize].fetch_add(1, Relaxed);
+        self.running[kind as usize].load(Relaxed) > 0
     }
 
-    /// How often `SCRIPT KILL` was said.
+    /// How often those of this kind were asked to end.
     #[must_use]
-    pub fn kills(&self) -> u64 {
-        self.kills.load(Relaxed)
+    pub fn kills(&self, kind: Kind) -> u64 {
+        self.kills[kind as usize].load(Relaxed)
     }
 
-    /// A script begins; it has ended when the guard is dropped.
+    /// A script or function begins; it has ended when the guard is dropped. `function`: its name, and the
+    /// command with its arguments.
     #[must_use]
-    pub fn begin(&self) -> Running<'_> {
-        self.running.fetch_add(1, Relaxed);
-        Running(self)
+    pub fn begin(&self, kind: Kind, function: Option<(&Bytes, &[u8], Args<'_>)>) -> Running<'_> {
+        self.running[kind as usize].fetch_add(1, Relaxed);
+        let number = self.next.fetch_add(1, Relaxed);
+        if let Some((name, command, words)) = function {
+            let shown = |word: &[u8]| Bytes::copy_from_slice(&word[..word.len().min(SHOWN_BYTES)]);
+            let words = words.iter().take(SHOWN_ARGUMENTS);
+            let command = std::iter::once(command).chain(words).map(shown).collect();
+            let function = RunningFunction { name: name.clone(), command, since: Clock::system().now() };
+            self.shown().insert(number, function);
+        }
+        Running { scripts: self, kind, number }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, BTreeMap<u64, RunningFunction>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The function that runs for the longest time.
+    #[must_use]
+    pub fn running_function(&self) -> Option<RunningFunction> {
+        self.shown().values().next().cloned()
     }
 }
 
-/// A script that runs.
-pub struct Running<'s>(&'s Scripts);
+/// A script or function that runs.
+pub struct Running<'s> {
+    scripts: &'s Scripts,
+    kind: Kind,
+    number: u64,
+}
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Relaxed);
+        self.scripts.running[self.kind as usize].fetch_sub(1, Relaxed);
+        if self.kind == Kind::Function {
+            self.scripts.shown().remove(&self.number);
+        }
     }
 }
 
@@ -199,12 +262,25 @@ mod tests {
     }
 
     #[test]
-    fn only_what_runs_is_killed() {
+    fn only_what_runs_is_killed_and_only_of_its_kind() {
         let scripts = Scripts::default();
-        assert!(!scripts.kill());
-        let running = scripts.begin();
-        assert!(scripts.kill());
+        assert!(!scripts.kill(Kind::Script));
+        let running = scripts.begin(Kind::Script, None);
+        assert!(scripts.kill(Kind::Script) && !scripts.kill(Kind::Function));
         drop(running);
-        assert!(!scripts.kill());
+        assert!(!scripts.kill(Kind::Script));
+    }
+
+    #[test]
+    fn a_function_that_runs_is_shown() {
+        let scripts = Scripts::default();
+        let name = Bytes::from_static(b"f");
+        let long = [b'x'; 2 * SHOWN_BYTES];
+        let ranges = [0..long.len()];
+        let running = scripts.begin(Kind::Function, Some((&name, b"FCALL", Args::new(&long, &ranges))));
+        let shown = scripts.running_function().unwrap();
+        assert_eq!((shown.name, shown.command.len(), shown.command[1].len()), (name, 2, SHOWN_BYTES));
+        drop(running);
+        assert_eq!(scripts.running_function(), None);
     }
 }

@@ -26,9 +26,15 @@ pub const REPLY_BYTES_MAX: usize = 128 << 20;
 /// How deep tables in a reply may stand in each other: Redis' stack ends at about as many.
 const DEPTH_MAX: usize = 100;
 
+/// Values of a reply between two questions whether to go on.
+const VALUES: usize = 4096;
+
 /// Why a value is no reply.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TooLarge;
+enum Ended {
+    TooLarge,
+    Stopped,
+}
 
 /// A reply as a value. `is_resp3`: the script has asked for RESP3.
 ///
@@ -90,24 +96,36 @@ pub fn error(lua: &Lua, text: &str) -> mlua::Result<Value> {
     Ok(Value::Table(table))
 }
 
-/// Writes the value of a script as its reply; an error instead, if that would be too large.
-pub fn reply(value: &Value, is_resp3: bool, reply: &mut ReplyWriter<'_>) {
+/// Writes the value of a script as its reply; an error instead, if that would be too large. Every so many values it is
+/// asked whether it shall go on; if not, nothing is written.
+pub fn reply(value: &Value, is_resp3: bool, goes_on: &mut dyn FnMut() -> bool, reply: &mut ReplyWriter<'_>) {
     let start = reply.mark();
-    if write(value, Form { is_resp3, start }, reply, 0).is_err() {
-        reply.take_back(start);
-        reply.error("ERR the reply of the script is too large");
+    let mut form = Form { is_resp3, start, values: 0, goes_on };
+    match write(value, &mut form, reply, 0) {
+        Ok(()) => {}
+        Err(Ended::TooLarge) => {
+            reply.take_back(start);
+            reply.error("ERR the reply of the script is too large");
+        }
+        Err(Ended::Stopped) => reply.take_back(start),
     }
 }
 
 /// What all of a reply is written by.
-#[derive(Clone, Copy)]
-struct Form {
+struct Form<'g> {
     is_resp3: bool,
     /// Where it begins.
     start: Mark,
+    /// Values so far.
+    values: usize,
+    goes_on: &'g mut dyn FnMut() -> bool,
 }
 
-fn write(value: &Value, form: Form, reply: &mut ReplyWriter<'_>, depth: usize) -> Result<(), TooLarge> {
+fn write(value: &Value, form: &mut Form<'_>, reply: &mut ReplyWriter<'_>, depth: usize) -> Result<(), Ended> {
+    form.values += 1;
+    if form.values.is_multiple_of(VALUES) && !(form.goes_on)() {
+        return Err(Ended::Stopped);
+    }
     match value {
         Value::String(text) => reply.bulk(&text.as_bytes()),
         Value::Integer(number) => reply.integer(*number),
@@ -119,12 +137,17 @@ fn write(value: &Value, form: Form, reply: &mut ReplyWriter<'_>, depth: usize) -
         _ => reply.null(),
     }
     // One string may stand in it any number of times.
-    if reply.written_since(form.start) > REPLY_BYTES_MAX { Err(TooLarge) } else { Ok(()) }
+    if reply.written_since(form.start) > REPLY_BYTES_MAX { Err(Ended::TooLarge) } else { Ok(()) }
 }
 
-fn write_table(table: &Table, form: Form, reply: &mut ReplyWriter<'_>, depth: usize) -> Result<(), TooLarge> {
+fn write_table(
+    table: &Table,
+    form: &mut Form<'_>,
+    reply: &mut ReplyWriter<'_>,
+    depth: usize,
+) -> Result<(), Ended> {
     if reply.written_since(form.start) > REPLY_BYTES_MAX {
-        return Err(TooLarge);
+        return Err(Ended::TooLarge);
     }
     let get = |name: &str| table.raw_get::<Value>(name).unwrap_or(Value::Nil);
     if let Value::String(text) = get("err") {
@@ -147,7 +170,7 @@ fn write_table(table: &Table, form: Form, reply: &mut ReplyWriter<'_>, depth: us
     if let Value::Table(map) = get("map") {
         reply.map(map.pairs::<Value, Value>().count());
         for pair in map.pairs::<Value, Value>() {
-            let (key, value) = pair.map_err(|_| TooLarge)?;
+            let (key, value) = pair.map_err(|_| Ended::TooLarge)?;
             write(&key, form, reply, depth)?;
             write(&value, form, reply, depth)?;
         }
@@ -156,7 +179,7 @@ fn write_table(table: &Table, form: Form, reply: &mut ReplyWriter<'_>, depth: us
     if let Value::Table(set) = get("set") {
         reply.set(set.pairs::<Value, Value>().count());
         for pair in set.pairs::<Value, Value>() {
-            write(&pair.map_err(|_| TooLarge)?.0, form, reply, depth)?;
+            write(&pair.map_err(|_| Ended::TooLarge)?.0, form, reply, depth)?;
         }
         return Ok(());
     }
@@ -180,7 +203,8 @@ fn write_table(table: &Table, form: Form, reply: &mut ReplyWriter<'_>, depth: us
 }
 
 /// A number as an integer, as C casts it: what does not fit is the least of all.
-fn cut(number: f64) -> i64 {
+#[must_use]
+pub fn cut(number: f64) -> i64 {
     if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number) {
         number as i64
     } else {

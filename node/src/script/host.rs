@@ -3,6 +3,8 @@
 //! For: which commands a script may run on which keys, and the errors that Redis gives else.
 //! Not here: raising errors (`prelude`), conversions (`convert`).
 
+use std::ops::Range;
+
 use bytes::BytesMut;
 use korum_protocol::command::{CommandId, CommandSpec, Flags, ResolveError, key_positions, resolve};
 use korum_protocol::limits::KEY_BYTES_MAX;
@@ -19,6 +21,7 @@ use crate::store::Keyspace;
 
 const NO_COMMAND: &str = "ERR Please specify at least one argument for this redis lib call";
 const NOT_TEXT: &str = "ERR Lua redis lib command arguments must be strings or integers";
+const NO_SUCH_COMMAND: &str = "ERR Invalid command passed to redis.acl_check_cmd()";
 const UNKNOWN: &str = "ERR Unknown Redis command called from script";
 const WRONG_ARITY: &str = "ERR Wrong number of args calling Redis command from script";
 const NOT_ALLOWED: &str = "ERR This Redis command is not allowed from script";
@@ -31,6 +34,39 @@ const TOO_MUCH: &str = "ERR the script changes too much at once; split it into s
 /// Bytes that one script may publish: they wait in memory until it is done.
 const PUBLISHED_BYTES_MAX: usize = 16 << 20;
 const TOO_MUCH_PUBLISHED: &str = "ERR the script publishes too much at once";
+
+/// The arguments of a command as one buffer, and where each stands in it.
+fn arguments(words: &MultiValue) -> Result<(Vec<u8>, Vec<Range<usize>>), &'static str> {
+    let (mut buffer, mut ranges) = (Vec::new(), Vec::with_capacity(words.len()));
+    for word in words {
+        let start = buffer.len();
+        match word {
+            Value::String(text) => buffer.extend_from_slice(&text.as_bytes()),
+            Value::Integer(number) => buffer.extend_from_slice(general(*number as f64, 17).as_bytes()),
+            Value::Number(number) => buffer.extend_from_slice(general(*number, 17).as_bytes()),
+            _ => return Err(NOT_TEXT),
+        }
+        ranges.push(start..buffer.len());
+    }
+    Ok((buffer, ranges))
+}
+
+/// `redis.acl_check_cmd`: whether the client may run a command. There is one user, who may run all that there are.
+///
+/// # Errors
+/// With the text of the error when there is no such command.
+pub fn may_run(words: &MultiValue) -> Result<bool, &'static str> {
+    let (buffer, ranges) = arguments(words)?;
+    let args = Args::new(&buffer, &ranges);
+    if args.is_empty() {
+        return Err(NO_COMMAND);
+    }
+    match resolve(&args) {
+        // A container without a subcommand is found too.
+        Ok(_) | Err(ResolveError::WrongArity(_)) => Ok(true),
+        Err(ResolveError::UnknownCommand(_) | ResolveError::UnknownSubcommand(_)) => Err(NO_SUCH_COMMAND),
+    }
+}
 
 /// The commands of one script that runs.
 pub struct Commands<'c, 'a> {
@@ -62,17 +98,10 @@ impl<'c, 'a> Commands<'c, 'a> {
         words: &MultiValue,
         is_resp3: bool,
     ) -> mlua::Result<Result<Value, String>> {
-        let (mut buffer, mut ranges) = (Vec::new(), Vec::with_capacity(words.len()));
-        for word in words {
-            let start = buffer.len();
-            match word {
-                Value::String(text) => buffer.extend_from_slice(&text.as_bytes()),
-                Value::Integer(number) => buffer.extend_from_slice(general(*number as f64, 17).as_bytes()),
-                Value::Number(number) => buffer.extend_from_slice(general(*number, 17).as_bytes()),
-                _ => return Ok(Err(NOT_TEXT.to_owned())),
-            }
-            ranges.push(start..buffer.len());
-        }
+        let (buffer, ranges) = match arguments(words) {
+            Ok(arguments) => arguments,
+            Err(text) => return Ok(Err(text.to_owned())),
+        };
         let mut out = BytesMut::new();
         let version = if is_resp3 { ProtocolVersion::Resp3 } else { ProtocolVersion::Resp2 };
         if let Err(text) = self.run(Args::new(&buffer, &ranges), version, &mut out) {

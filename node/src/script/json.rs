@@ -1,94 +1,178 @@
 //! `cjson`: JSON for scripts, with the rules and the errors of lua-cjson.
 //!
-//! For: encoding values and decoding texts, both bounded in depth.
+//! For: encoding values and decoding texts, both bounded in depth, without taking stack for it.
 //! Not here: settings of the library: they are what they are.
 
-use mlua::{Lua, LuaString, Table, Value};
+use std::rc::Rc;
+
+use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 
 use super::format::general;
 use super::raise;
+use super::vm::Watch;
 
-/// How deep tables and texts may nest: lua-cjson goes to 1000, which would take too much of a thread's stack.
-const DEPTH_MAX: usize = 128;
+/// How deep tables and texts may nest, as in lua-cjson.
+const DEPTH_MAX: usize = 1000;
 /// An array with more than so many elements of which most are missing is refused.
 const SPARSE_SAFE: usize = 10;
 const SPARSE_RATIO: usize = 2;
 /// Bytes of an encoded text.
 const TEXT_BYTES_MAX: usize = 64 << 20;
+/// Values between two looks at the clock.
+const VALUES: usize = 4096;
 
 /// `encode` and `decode`.
-pub fn functions(lua: &Lua) -> mlua::Result<Table> {
+pub fn functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let encoder = |lua: &Lua, value: Value| {
-        let mut out = Vec::new();
-        encode(&value, &mut out, 0).map_err(|problem| raise::at(lua, problem))?;
-        lua.create_string(&out)
+    let (next, watched) = (lua.globals().get::<Function>("next")?, Rc::clone(watch));
+    let encoder = move |lua: &Lua, words: MultiValue| {
+        let value = only(lua, words)?;
+        let mut encoder = Encoder { lua, watch: &watched, next: &next, out: Vec::new(), values: 0 };
+        encoder.encode(value)?;
+        lua.create_string(&encoder.out)
     };
     table.raw_set("encode", lua.create_function(encoder)?)?;
-    let decoder = |lua: &Lua, text: LuaString| {
+    let watched = Rc::clone(watch);
+    let decoder = move |lua: &Lua, words: MultiValue| {
+        let text = match only(lua, words)? {
+            Value::String(text) => text,
+            Value::Integer(number) => lua.create_string(general(number as f64, 14))?,
+            Value::Number(number) => lua.create_string(general(number, 14))?,
+            other => {
+                let text = format!("string expected, got {}", other.type_name());
+                return Err(raise::bad_argument(lua, 1, &text));
+            }
+        };
         let bytes = text.as_bytes();
-        let decoded = Decoder { lua, text: &bytes, at: 0 }.document()?;
+        let decoded = Decoder { lua, watch: &watched, text: &bytes, at: 0, values: 0 }.document()?;
         decoded.map_err(|problem| raise::at(lua, problem))
     };
     table.raw_set("decode", lua.create_function(decoder)?)?;
     Ok(table)
 }
 
-fn encode(value: &Value, out: &mut Vec<u8>, depth: usize) -> Result<(), String> {
-    if out.len() > TEXT_BYTES_MAX {
-        return Err("Cannot serialise: the text is too long".to_owned());
+/// The only argument.
+fn only(lua: &Lua, mut words: MultiValue) -> mlua::Result<Value> {
+    match words.pop_front() {
+        Some(value) if words.is_empty() => Ok(value),
+        _ => Err(raise::bad_argument(lua, 1, "expected 1 argument")),
     }
-    match value {
-        Value::Nil => out.extend_from_slice(b"null"),
-        Value::LightUserData(pointer) if pointer.0.is_null() => out.extend_from_slice(b"null"),
-        Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
-        Value::Integer(number) => out.extend_from_slice(general(*number as f64, 14).as_bytes()),
-        Value::Number(number) if !number.is_finite() => {
-            return Err("Cannot serialise number: must not be NaN or Inf".to_owned());
-        }
-        Value::Number(number) => out.extend_from_slice(general(*number, 14).as_bytes()),
-        Value::String(text) => encode_string(&text.as_bytes(), out),
-        Value::Table(table) => return encode_table(table, out, depth + 1),
-        other => return Err(format!("Cannot serialise {}: type not supported", other.type_name())),
-    }
-    Ok(())
 }
 
-fn encode_table(table: &Table, out: &mut Vec<u8>, depth: usize) -> Result<(), String> {
-    if depth > DEPTH_MAX {
-        return Err(format!("Cannot serialise, excessive depth ({depth})"));
+struct Encoder<'l> {
+    lua: &'l Lua,
+    watch: &'l Watch,
+    /// Lua's `next`.
+    next: &'l Function,
+    out: Vec<u8>,
+    values: usize,
+}
+
+/// A table that is being encoded.
+enum Open {
+    Array { table: Table, at: usize, length: usize },
+    Object { table: Table, last: Value },
+}
+
+impl Encoder<'_> {
+    fn encode(&mut self, value: Value) -> mlua::Result<()> {
+        let mut open: Vec<Open> = Vec::new();
+        self.begin(value, &mut open)?;
+        while let Some(mut top) = open.pop() {
+            let value = match &mut top {
+                Open::Array { at, length, .. } if at == length => {
+                    self.out.push(b']');
+                    continue;
+                }
+                Open::Array { table, at, .. } => {
+                    if *at > 0 {
+                        self.out.push(b',');
+                    }
+                    *at += 1;
+                    table.raw_get(*at)?
+                }
+                Open::Object { table, last } => {
+                    let pair = self.next.call::<(Value, Value)>((&*table, &*last))?;
+                    if pair.0.is_nil() {
+                        self.out.push(b'}');
+                        continue;
+                    }
+                    if !last.is_nil() {
+                        self.out.push(b',');
+                    }
+                    self.key(&pair.0)?;
+                    *last = pair.0;
+                    pair.1
+                }
+            };
+            open.push(top);
+            self.begin(value, &mut open)?;
+        }
+        Ok(())
     }
-    if let Some(length) = array_length(table)? {
-        out.push(b'[');
-        for at in 1..=length {
-            if at > 1 {
-                out.push(b',');
+
+    /// Encodes a value that is no table, or opens one.
+    fn begin(&mut self, value: Value, open: &mut Vec<Open>) -> mlua::Result<()> {
+        self.values += 1;
+        if self.values.is_multiple_of(VALUES) {
+            self.watch.look(self.lua)?;
+        }
+        if self.out.len() > TEXT_BYTES_MAX {
+            return Err(raise::at(self.lua, "Cannot serialise: the text is too long"));
+        }
+        let out = &mut self.out;
+        match value {
+            Value::Nil => out.extend_from_slice(b"null"),
+            Value::LightUserData(pointer) if pointer.0.is_null() => out.extend_from_slice(b"null"),
+            Value::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+            Value::Integer(number) => out.extend_from_slice(general(number as f64, 14).as_bytes()),
+            Value::Number(number) if !number.is_finite() => {
+                return Err(raise::at(self.lua, "Cannot serialise number: must not be NaN or Inf"));
             }
-            encode(&table.raw_get(at).unwrap_or(Value::Nil), out, depth)?;
-        }
-        out.push(b']');
-        return Ok(());
-    }
-    out.push(b'{');
-    let mut is_first = true;
-    for pair in table.pairs::<Value, Value>() {
-        let (key, value) = pair.map_err(|error| error.to_string())?;
-        if !std::mem::take(&mut is_first) {
-            out.push(b',');
-        }
-        match key {
+            Value::Number(number) => out.extend_from_slice(general(number, 14).as_bytes()),
             Value::String(text) => encode_string(&text.as_bytes(), out),
-            Value::Integer(number) => {
-                out.extend_from_slice(format!("\"{}\"", general(number as f64, 14)).as_bytes())
+            Value::Table(table) => {
+                let depth = open.len() + 1;
+                if depth > DEPTH_MAX {
+                    let text = format!("Cannot serialise, excessive nesting ({depth})");
+                    return Err(raise::at(self.lua, text));
+                }
+                match array_length(&table).map_err(|problem| raise::at(self.lua, problem))? {
+                    Some(length) => {
+                        out.push(b'[');
+                        open.push(Open::Array { table, at: 0, length });
+                    }
+                    None => {
+                        out.push(b'{');
+                        open.push(Open::Object { table, last: Value::Nil });
+                    }
+                }
             }
-            Value::Number(number) => out.extend_from_slice(format!("\"{}\"", general(number, 14)).as_bytes()),
-            _ => return Err("Cannot serialise table: table key must be a number or string".to_owned()),
+            other => {
+                let text = format!("Cannot serialise {}: type not supported", other.type_name());
+                return Err(raise::at(self.lua, text));
+            }
         }
-        out.push(b':');
-        encode(&value, out, depth)?;
+        Ok(())
     }
-    out.push(b'}');
-    Ok(())
+
+    fn key(&mut self, key: &Value) -> mlua::Result<()> {
+        match key {
+            Value::String(text) => encode_string(&text.as_bytes(), &mut self.out),
+            Value::Integer(number) => {
+                self.out.extend_from_slice(format!("\"{}\"", general(*number as f64, 14)).as_bytes());
+            }
+            Value::Number(number) => {
+                self.out.extend_from_slice(format!("\"{}\"", general(*number, 14)).as_bytes());
+            }
+            _ => {
+                let text = "Cannot serialise table: table key must be a number or string";
+                return Err(raise::at(self.lua, text));
+            }
+        }
+        self.out.push(b':');
+        Ok(())
+    }
 }
 
 /// The length of a table whose keys are all positive whole numbers; `None` for any other, and for an empty one.
@@ -129,8 +213,10 @@ fn encode_string(text: &[u8], out: &mut Vec<u8>) {
 
 struct Decoder<'l, 't> {
     lua: &'l Lua,
+    watch: &'l Watch,
     text: &'t [u8],
     at: usize,
+    values: usize,
 }
 
 /// What stands next in a text.
@@ -168,82 +254,102 @@ impl Token {
 /// A value, or what is wrong; the outer error is the interpreter's.
 type Decoded = mlua::Result<Result<Value, String>>;
 
+/// A table that is being decoded.
+enum Unfinished {
+    Array { table: Table, length: usize },
+    Object { table: Table, key: LuaString },
+}
+
 impl Decoder<'_, '_> {
     fn document(&mut self) -> Decoded {
-        let value = match self.value(0)? {
-            Ok(value) => value,
-            Err(problem) => return Ok(Err(problem)),
-        };
-        let (token, at) = self.token();
-        Ok(if matches!(token, Token::End) { Ok(value) } else { Err(expected("the end", &token, at)) })
-    }
-
-    fn value(&mut self, depth: usize) -> Decoded {
-        let (token, at) = self.token();
-        self.value_of(token, at, depth)
-    }
-
-    fn value_of(&mut self, token: Token, at: usize, depth: usize) -> Decoded {
-        Ok(Ok(match token {
-            Token::Text(text) => Value::String(self.lua.create_string(text)?),
-            Token::Number(number) => Value::Number(number),
-            Token::Word(value) => value,
-            Token::Open(_) if depth >= DEPTH_MAX => {
-                let nested = depth + 1;
-                return Ok(Err(format!(
-                    "Found too many nested data structures ({nested}) at character {at}"
-                )));
-            }
-            Token::Open(b'{') => return self.object(depth + 1),
-            Token::Open(_) => return self.array(depth + 1),
-            other => return Ok(Err(expected("value", &other, at))),
-        }))
-    }
-
-    fn array(&mut self, depth: usize) -> Decoded {
-        let table = self.lua.create_table()?;
+        let mut open: Vec<Unfinished> = Vec::new();
         let (mut token, mut at) = self.token();
-        if matches!(token, Token::Close(b']')) {
-            return Ok(Ok(Value::Table(table)));
-        }
-        for index in 1.. {
-            match self.value_of(token, at, depth)? {
-                Ok(value) => table.raw_set(index, value)?,
-                Err(problem) => return Ok(Err(problem)),
-            }
-            (token, at) = self.token();
-            match token {
-                Token::Close(b']') => break,
-                Token::Comma => (token, at) = self.token(),
-                other => return Ok(Err(expected("comma or array end", &other, at))),
-            }
-        }
-        Ok(Ok(Value::Table(table)))
-    }
-
-    fn object(&mut self, depth: usize) -> Decoded {
-        let table = self.lua.create_table()?;
-        let (mut token, mut at) = self.token();
-        if matches!(token, Token::Close(b'}')) {
-            return Ok(Ok(Value::Table(table)));
-        }
         loop {
-            let Token::Text(key) = token else { return Ok(Err(expected("object key string", &token, at))) };
-            let (colon, place) = self.token();
-            if !matches!(colon, Token::Colon) {
-                return Ok(Err(expected("colon", &colon, place)));
+            // A value stands here.
+            self.values += 1;
+            if self.values.is_multiple_of(VALUES) {
+                self.watch.look(self.lua)?;
             }
-            match self.value(depth)? {
-                Ok(value) => table.raw_set(self.lua.create_string(key)?, value)?,
-                Err(problem) => return Ok(Err(problem)),
+            let mut value = match token {
+                Token::Text(text) => Value::String(self.lua.create_string(text)?),
+                Token::Number(number) => Value::Number(number),
+                Token::Word(value) => value,
+                Token::Open(_) if open.len() >= DEPTH_MAX => {
+                    let nested = open.len() + 1;
+                    return Ok(Err(format!(
+                        "Found too many nested data structures ({nested}) at character {at}"
+                    )));
+                }
+                Token::Open(kind) => {
+                    let table = self.lua.create_table()?;
+                    let (first, place) = self.token();
+                    match (kind, first) {
+                        (b'{', Token::Close(b'}')) | (b'[', Token::Close(b']')) => Value::Table(table),
+                        (b'{', first) => {
+                            let key = match self.key(first, place)? {
+                                Ok(key) => key,
+                                Err(problem) => return Ok(Err(problem)),
+                            };
+                            open.push(Unfinished::Object { table, key });
+                            (token, at) = self.token();
+                            continue;
+                        }
+                        (_, first) => {
+                            open.push(Unfinished::Array { table, length: 0 });
+                            (token, at) = (first, place);
+                            continue;
+                        }
+                    }
+                }
+                other => return Ok(Err(expected("value", &other, at))),
+            };
+            // It belongs into the innermost table, which may end with it, and so on.
+            loop {
+                let (next, place) = self.token();
+                let Some(top) = open.last_mut() else {
+                    return Ok(match next {
+                        Token::End => Ok(value),
+                        other => Err(expected("the end", &other, place)),
+                    });
+                };
+                match top {
+                    Unfinished::Array { table, length } => {
+                        *length += 1;
+                        table.raw_set(*length, value)?;
+                        match next {
+                            Token::Comma => break,
+                            Token::Close(b']') => value = Value::Table(table.clone()),
+                            other => return Ok(Err(expected("comma or array end", &other, place))),
+                        }
+                    }
+                    Unfinished::Object { table, key } => {
+                        table.raw_set(&*key, value)?;
+                        match next {
+                            Token::Comma => {
+                                let (token, place) = self.token();
+                                match self.key(token, place)? {
+                                    Ok(next) => *key = next,
+                                    Err(problem) => return Ok(Err(problem)),
+                                }
+                                break;
+                            }
+                            Token::Close(b'}') => value = Value::Table(table.clone()),
+                            other => return Ok(Err(expected("comma or object end", &other, place))),
+                        }
+                    }
+                }
+                open.pop();
             }
             (token, at) = self.token();
-            match token {
-                Token::Close(b'}') => return Ok(Ok(Value::Table(table))),
-                Token::Comma => (token, at) = self.token(),
-                other => return Ok(Err(expected("comma or object end", &other, at))),
-            }
         }
+    }
+
+    /// A key, whose token was just read, and the colon behind it.
+    fn key(&mut self, token: Token, at: usize) -> mlua::Result<Result<LuaString, String>> {
+        let Token::Text(key) = token else { return Ok(Err(expected("object key string", &token, at))) };
+        let key = self.lua.create_string(key)?;
+        let (colon, place) = self.token();
+        Ok(if matches!(colon, Token::Colon) { Ok(key) } else { Err(expected("colon", &colon, place)) })
     }
 
     /// The next token, and where it stands, counted from 1.

@@ -2,15 +2,20 @@
 //!
 //! For: packing values, and unpacking one, some or all of a string, bounded in depth.
 
+use std::rc::Rc;
+
 use bytes::{Buf, BufMut};
 use mlua::{Lua, LuaString, MultiValue, Table, Value};
 
 use super::raise;
+use super::vm::Watch;
 
 /// Tables nested deeper than this are packed as nil.
 const PACKED_DEPTH_MAX: usize = 16;
 /// How deep what is unpacked may nest.
 const UNPACKED_DEPTH_MAX: usize = 128;
+/// Values between two looks at the clock.
+const VALUES: usize = 4096;
 /// Bytes of what is packed.
 const PACKED_BYTES_MAX: usize = 64 << 20;
 
@@ -21,18 +26,19 @@ const MISSING: &str = "Missing bytes in input.";
 const BAD: &str = "Bad data format in input.";
 
 /// The functions.
-pub fn functions(lua: &Lua) -> mlua::Result<Table> {
+pub fn functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let packer = |lua: &Lua, values: MultiValue| {
+    let watched = Rc::clone(watch);
+    let packer = move |lua: &Lua, values: MultiValue| {
         if values.is_empty() {
             return Err(raise::at(lua, "bad argument #0 to 'pack' (MessagePack pack needs input.)"));
         }
-        let mut out = Vec::new();
-        values.iter().try_for_each(|value| pack(value, &mut out, 0))?;
-        if out.len() > PACKED_BYTES_MAX {
+        let mut packer = Packer { lua, watch: &watched, out: Vec::new(), values: 0 };
+        values.iter().try_for_each(|value| packer.pack(value, 0))?;
+        if packer.out.len() > PACKED_BYTES_MAX {
             return Err(raise::at(lua, "the packed string is too long"));
         }
-        lua.create_string(&out)
+        lua.create_string(&packer.out)
     };
     table.raw_set("pack", lua.create_function(packer)?)?;
     let all = |lua: &Lua, text: LuaString| unpack_some(lua, &text.as_bytes(), usize::MAX, 0, false);
@@ -49,56 +55,70 @@ pub fn functions(lua: &Lua) -> mlua::Result<Table> {
     Ok(table)
 }
 
-fn pack(value: &Value, out: &mut Vec<u8>, depth: usize) -> mlua::Result<()> {
-    if out.len() > PACKED_BYTES_MAX {
-        return Ok(());
-    }
-    match value {
-        Value::Boolean(value) => out.push(if *value { 0xC3 } else { 0xC2 }),
-        Value::Integer(number) => pack_integer(*number, out),
-        Value::Number(number) if number.fract() == 0.0 && number.abs() < 9.2e18 => {
-            pack_integer(*number as i64, out);
-        }
-        Value::Number(number) if f64::from(*number as f32) == *number => {
-            out.push(0xCA);
-            out.put_f32(*number as f32);
-        }
-        Value::Number(number) => {
-            out.push(0xCB);
-            out.put_f64(*number);
-        }
-        Value::String(text) => {
-            let text = text.as_bytes();
-            put_length(text.len(), 0xA0, 32, [Some(0xD9), Some(0xDA), Some(0xDB)], out);
-            out.extend_from_slice(&text);
-        }
-        Value::Table(_) if depth >= PACKED_DEPTH_MAX => out.push(0xC0),
-        Value::Table(table) => return pack_table(table, out, depth + 1),
-        _ => out.push(0xC0),
-    }
-    Ok(())
+struct Packer<'l> {
+    lua: &'l Lua,
+    watch: &'l Watch,
+    out: Vec<u8>,
+    values: usize,
 }
 
-fn pack_table(table: &Table, out: &mut Vec<u8>, depth: usize) -> mlua::Result<()> {
-    let (mut count, mut most, mut is_array) = (0_usize, 0_i64, true);
-    for pair in table.pairs::<Value, Value>() {
-        match pair?.0 {
-            Value::Integer(number) if number > 0 => most = most.max(number),
-            _ => is_array = false,
+impl Packer<'_> {
+    fn pack(&mut self, value: &Value, depth: usize) -> mlua::Result<()> {
+        self.values += 1;
+        if self.values.is_multiple_of(VALUES) {
+            self.watch.look(self.lua)?;
         }
-        count += 1;
+        let out = &mut self.out;
+        if out.len() > PACKED_BYTES_MAX {
+            return Ok(());
+        }
+        match value {
+            Value::Boolean(value) => out.push(if *value { 0xC3 } else { 0xC2 }),
+            Value::Integer(number) => pack_integer(*number, out),
+            Value::Number(number) if number.fract() == 0.0 && number.abs() < 9.2e18 => {
+                pack_integer(*number as i64, out);
+            }
+            Value::Number(number) if f64::from(*number as f32) == *number => {
+                out.push(0xCA);
+                out.put_f32(*number as f32);
+            }
+            Value::Number(number) => {
+                out.push(0xCB);
+                out.put_f64(*number);
+            }
+            Value::String(text) => {
+                let text = text.as_bytes();
+                put_length(text.len(), 0xA0, 32, [Some(0xD9), Some(0xDA), Some(0xDB)], out);
+                out.extend_from_slice(&text);
+            }
+            Value::Table(_) if depth >= PACKED_DEPTH_MAX => out.push(0xC0),
+            Value::Table(table) => return self.pack_table(table, depth + 1),
+            _ => out.push(0xC0),
+        }
+        Ok(())
     }
-    if is_array && most as usize == count {
-        put_length(count, 0x90, 16, [None, Some(0xDC), Some(0xDD)], out);
-        return (1..=count).try_for_each(|at| pack(&table.raw_get(at)?, out, depth));
+
+    fn pack_table(&mut self, table: &Table, depth: usize) -> mlua::Result<()> {
+        let (mut count, mut most, mut is_array) = (0_usize, 0_i64, true);
+        for pair in table.pairs::<Value, Value>() {
+            match pair?.0 {
+                Value::Integer(number) if number > 0 => most = most.max(number),
+                _ => is_array = false,
+            }
+            count += 1;
+        }
+        if is_array && most as usize == count {
+            put_length(count, 0x90, 16, [None, Some(0xDC), Some(0xDD)], &mut self.out);
+            return (1..=count).try_for_each(|at| self.pack(&table.raw_get(at)?, depth));
+        }
+        put_length(count, 0x80, 16, [None, Some(0xDE), Some(0xDF)], &mut self.out);
+        for pair in table.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            self.pack(&key, depth)?;
+            self.pack(&value, depth)?;
+        }
+        Ok(())
     }
-    put_length(count, 0x80, 16, [None, Some(0xDE), Some(0xDF)], out);
-    for pair in table.pairs::<Value, Value>() {
-        let (key, value) = pair?;
-        pack(&key, out, depth)?;
-        pack(&value, out, depth)?;
-    }
-    Ok(())
 }
 
 fn pack_integer(number: i64, out: &mut Vec<u8>) {

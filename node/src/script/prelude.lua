@@ -1,15 +1,18 @@
--- What scripts see of Lua, and how they leave it. Runs once for each interpreter, with the host's functions as its
--- argument; gives the function `run`, the globals, and the table behind `redis`.
+-- What scripts and functions see of Lua, and how they leave it. Runs once for each interpreter, with the host's
+-- functions as its argument; gives the function `run`, the globals, and the table behind `redis`; and the same for
+-- functions.
 --
--- For: the globals that Redis gives to scripts, which no script can change; `redis.call` and `pcall` as Redis has them;
--- errors with the line of the script.
--- Not here: what the functions do (`host`, `json`, `msgpack`, `pack`, `bits`).
+-- For: the globals that Redis gives to scripts and functions, which none can change; `redis.call` and `pcall` as Redis
+-- has them; errors with the line of the script; functions of Lua that take time, as Lua code that can be stopped.
+-- Not here: what the functions do (`host`, `text`, `json`, `msgpack`, `pack`, `bits`).
 
 local host = ...
 local G = _G
 local error, type, tostring, select = error, type, tostring, select
 local pcall, xpcall, rawget, rawset, setmetatable = pcall, xpcall, rawget, rawset, setmetatable
-local loadstring, sub, concat = loadstring, string.sub, table.concat
+local tonumber, pairs, next = tonumber, pairs, next
+local loadstring, setfenv, sub, concat = loadstring, setfenv, string.sub, table.concat
+local gsub, floor = string.gsub, math.floor
 local collectgarbage = collectgarbage
 
 local READONLY = "Attempt to modify a readonly table"
@@ -46,9 +49,18 @@ function redis.status_reply(...)
   return { ok = (...) }
 end
 
-function redis.acl_check_cmd() return true end
+redis.acl_check_cmd = host.acl_check_cmd
 function redis.replicate_commands() return true end
-function redis.set_repl() end
+
+-- All effects are replicated, whatever a script asks for.
+function redis.set_repl(...)
+  if select("#", ...) ~= 1 then error("redis.set_repl() requires two arguments.", 0) end
+  local flags = tonumber((...)) or 0
+  if flags < 0 or flags > 3 then
+    error("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.", 0)
+  end
+end
+
 function redis.breakpoint() return false end
 function redis.debug() end
 
@@ -66,13 +78,33 @@ for _, name in ipairs({
   base[name] = G[name]
 end
 
+-- What a function that was called by one of the host's has raised, on its way through that.
+local thrown
+
 -- An error of the host as Lua has errors: a text, or of a command a table with it.
 local function problem_of(problem)
   if type(problem) ~= "userdata" then return problem end
-  local text, is_reply = host.raised(problem)
+  local text, kind = host.raised(problem)
+  if kind == "thrown" and thrown then
+    local value = thrown[1]
+    thrown = nil
+    return problem_of(value)
+  end
   if text == nil then return problem end
-  return is_reply and { err = text } or text
+  return kind == "reply" and { err = text } or text
 end
+
+local function keep(ok, problem, ...)
+  if not ok then thrown = { problem } end
+  return ok, problem, ...
+end
+
+-- What the host calls functions and indexes tables of scripts by.
+host.set_guard(function(call, ...)
+  return keep(pcall(call, ...))
+end, function(table, key)
+  return table[key]
+end)
 
 -- An error of a command is a text for whoever catches it.
 local function caught(ok, problem, ...)
@@ -121,6 +153,7 @@ end
 
 -- A script may ask and help, not switch it off.
 function base.collectgarbage(what)
+  if what == nil or what == "collect" or what == "step" then host.look() end
   if what == nil or what == "collect" or what == "count" or what == "step" then return collectgarbage(what) end
   return 0
 end
@@ -129,28 +162,110 @@ local math = {}
 for name, value in pairs(G.math) do math[name] = value end
 math.random, math.randomseed = host.random, host.randomseed
 
+-- Searching takes as long as it takes: the host looks at the clock meanwhile.
 local text = {}
 for name, value in pairs(G.string) do text[name] = value end
 text.dump, text.gfind = nil, nil
--- The search takes stack for each part of a pattern: one of a hundred thousand parts would end the process.
-local PATTERN_MAX = 4096
-local function bounded(call)
-  return function(subject, pattern, ...)
-    if #tostring(pattern) > PATTERN_MAX then error("pattern too complex", 2) end
-    return call(subject, pattern, ...)
-  end
+for name, value in pairs(host.text) do text[name] = value end
+
+-- Comparing -------------------------------------------------------------------------------------------------------
+
+-- An order as Lua has it, whose errors have no place, as those of a C function.
+local function compare(a, b) return a < b end
+
+local function less(a, b)
+  local kind = type(a)
+  if kind == type(b) and (kind == "number" or kind == "string") then return a < b end
+  local ok, outcome = pcall(compare, a, b)
+  if ok then return outcome end
+  if type(outcome) == "string" then outcome = gsub(outcome, "^prelude:%d+: ", "") end
+  error(outcome, 0)
 end
-text.match, text.gmatch, text.gsub = bounded(text.match), bounded(text.gmatch), bounded(text.gsub)
-local find = text.find
-function text.find(subject, pattern, init, plain)
-  if not plain and #tostring(pattern) > PATTERN_MAX then error("pattern too complex", 2) end
-  return find(subject, pattern, init, plain)
+
+local INVALID_ORDER = "invalid order function for sorting"
+
+-- Lua's own `sort`, step by step, in Lua: one call of it could take hours.
+local function sort_part(t, low, high, before)
+  while low < high do
+    local first, last = rawget(t, low), rawget(t, high)
+    if before(last, first) then
+      rawset(t, low, last)
+      rawset(t, high, first)
+    end
+    if high - low == 1 then break end
+    local i = floor((low + high) / 2)
+    local middle, edge = rawget(t, i), rawget(t, low)
+    if before(middle, edge) then
+      rawset(t, i, edge)
+      rawset(t, low, middle)
+    else
+      edge = rawget(t, high)
+      if before(edge, middle) then
+        rawset(t, i, edge)
+        rawset(t, high, middle)
+      end
+    end
+    if high - low == 2 then break end
+    local pivot = rawget(t, i)
+    rawset(t, i, rawget(t, high - 1))
+    rawset(t, high - 1, pivot)
+    i = low
+    local j = high - 1
+    while true do
+      i = i + 1
+      local left = rawget(t, i)
+      while before(left, pivot) do
+        if i > high then return true end
+        i = i + 1
+        left = rawget(t, i)
+      end
+      j = j - 1
+      local right = rawget(t, j)
+      while before(pivot, right) do
+        if j < low then return true end
+        j = j - 1
+        right = rawget(t, j)
+      end
+      if j < i then break end
+      rawset(t, i, right)
+      rawset(t, j, left)
+    end
+    local moved = rawget(t, i)
+    rawset(t, i, rawget(t, high - 1))
+    rawset(t, high - 1, moved)
+    if i - low < high - i then
+      if sort_part(t, low, i - 1, before) then return true end
+      low = i + 1
+    else
+      if sort_part(t, i + 1, high, before) then return true end
+      high = i - 1
+    end
+  end
+  return false
+end
+
+local function kind_of(...)
+  return select("#", ...) == 0 and "no value" or type((...))
+end
+
+local tables = {}
+for name, value in pairs(G.table) do tables[name] = value end
+
+function tables.sort(...)
+  local t, before = ...
+  if type(t) ~= "table" then
+    error("bad argument #1 to 'sort' (table expected, got " .. kind_of(...) .. ")", 2)
+  end
+  if before ~= nil and type(before) ~= "function" then
+    error("bad argument #2 to 'sort' (function expected, got " .. type(before) .. ")", 2)
+  end
+  if sort_part(t, 1, #t, before or less) then error(INVALID_ORDER, 2) end
 end
 
 base.redis = protect(redis)
 base.math = protect(math)
 base.string = protect(text)
-base.table = protect(G.table)
+base.table = protect(tables)
 -- Each coroutine that runs inside another takes stack of the thread, and Lua does not count them.
 local COROUTINES_MAX = 100
 local running = 0
@@ -209,11 +324,133 @@ local strings = getmetatable("")
 strings.__index, strings.__metatable = base.string, false
 
 for name in pairs(G) do rawset(G, name, nil) end
-setmetatable(base, {
+
+local missing = {
   __index = function(_, name)
     error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
   end,
-})
+}
+
+-- Functions ------------------------------------------------------------------------------------------------------
+
+-- Functions have globals of their own, without `KEYS` and `ARGV`. While its library is loaded, a chunk sees `redis` with
+-- a few fields, and nothing else.
+local functions = {}
+for name, value in pairs(base) do functions[name] = value end
+local functions_redis = {}
+for name, value in pairs(redis) do functions_redis[name] = value end
+functions_redis.replicate_commands, functions_redis.breakpoint, functions_redis.debug = nil, nil, nil
+functions.redis = protect(functions_redis)
+
+local room_meta = { __index = functions, __newindex = readonly, __metatable = false }
+local room = setmetatable({}, room_meta)
+protected[room] = true
+functions._G = room
+
+local function in_room(chunk, problem)
+  if chunk then setfenv(chunk, room) end
+  return chunk, problem
+end
+
+function functions.loadstring(...) return in_room(base.loadstring(...)) end
+function functions.load(...) return in_room(base.load(...)) end
+setmetatable(functions, missing)
+
+-- What the library that is loaded has registered.
+local registered
+
+local FLAGS = {
+  ["no-writes"] = 1, ["allow-oom"] = 2, ["allow-stale"] = 4, ["no-cluster"] = 8, ["allow-cross-slot-keys"] = 16,
+}
+
+local function is_text(value) return type(value) == "string" or type(value) == "number" end
+
+local function lower(value) return (host.lower(tostring(value))) end
+
+local function flags_of(list)
+  local flags, at = {}, 1
+  while list[at] ~= nil do
+    local flag = is_text(list[at]) and FLAGS[lower(list[at])]
+    if not flag then error("unknown flag given", 0) end
+    flags[flag] = true
+    at = at + 1
+  end
+  local sum = 0
+  for flag in pairs(flags) do sum = sum + flag end
+  return sum
+end
+
+local function named_arguments(given)
+  local name, callback, description, flags = nil, nil, nil, 0
+  for key, value in pairs(given) do
+    if not is_text(key) then error("named argument key given to redis.register_function is not a string", 0) end
+    key = lower(key)
+    if key == "function_name" then
+      if not is_text(value) then
+        error("function_name argument given to redis.register_function must be a string", 0)
+      end
+      name = tostring(value)
+    elseif key == "description" then
+      if not is_text(value) then
+        error("description argument given to redis.register_function must be a string", 0)
+      end
+      description = tostring(value)
+    elseif key == "callback" then
+      if type(value) ~= "function" then
+        error("callback argument given to redis.register_function must be a function", 0)
+      end
+      callback = value
+    elseif key == "flags" then
+      if type(value) ~= "table" then
+        error("flags argument to redis.register_function must be a table representing function flags", 0)
+      end
+      flags = flags_of(value)
+    else
+      error("unknown argument given to redis.register_function", 0)
+    end
+  end
+  if not name then error("redis.register_function must get a function name argument", 0) end
+  if not callback then error("redis.register_function must get a callback argument", 0) end
+  return name, callback, description, flags
+end
+
+local function arguments(...)
+  local count = select("#", ...)
+  local name, callback = ...
+  if count == 0 or count > 2 then error("wrong number of arguments to redis.register_function", 0) end
+  if count == 1 then
+    if type(name) ~= "table" then
+      error("calling redis.register_function with a single argument is only applicable to Lua table (representing named arguments).", 0)
+    end
+    return named_arguments(name)
+  end
+  if not is_text(name) then error("first argument to redis.register_function must be a string", 0) end
+  if type(callback) ~= "function" then
+    error("second argument to redis.register_function must be a function", 0)
+  end
+  return tostring(name), callback, nil, 0
+end
+
+local loading_redis = { log = host.log }
+for name, value in pairs(redis) do
+  if sub(name, 1, 4) == "LOG_" or sub(name, 1, 13) == "REDIS_VERSION" then loading_redis[name] = value end
+end
+
+function loading_redis.register_function(...)
+  if not registered then
+    error("redis.register_function can only be called on FUNCTION LOAD command", 0)
+  end
+  local name, callback, description, flags = arguments(...)
+  if not host.is_name(name) then error(host.bad_name, 0) end
+  if registered.names[lower(name)] then error("Function already exists in the library", 0) end
+  registered.names[lower(name)] = true
+  registered.list[#registered.list + 1] =
+    { name = name, callback = callback, description = description, flags = flags }
+end
+
+local loading = setmetatable({ redis = protect(loading_redis) }, missing)
+
+setmetatable(base, missing)
 setmetatable(G, { __index = base, __newindex = readonly, __metatable = false })
 protected[G] = true
 
@@ -229,10 +466,41 @@ local function outcome(problem)
   return { err = "ERR " .. tostring(problem), line = line }
 end
 
--- Runs a compiled script: whether it came to its end, and its value or what stopped it.
-local function run(script)
-  running = 0
-  return xpcall(script, outcome)
+-- What stands in a table that only shows another one can only have come there past it: `table.insert` does that.
+local function clean()
+  for shown in pairs(protected) do
+    for key in pairs(shown) do rawset(shown, key, nil) end
+  end
 end
 
-return run, base, redis
+local function cleaned(...)
+  clean()
+  return ...
+end
+
+-- Runs a compiled script: whether it came to its end, and its value or what stopped it.
+local function run(script)
+  running, thrown = 0, nil
+  return cleaned(xpcall(script, outcome))
+end
+
+-- Calls a function of a library, in the same way.
+local function call(callback, keys, words)
+  running, thrown = 0, nil
+  return cleaned(xpcall(function() return callback(keys, words) end, outcome))
+end
+
+-- Runs the chunk of a library: whether it came to its end, and what it has registered or what stopped it.
+local function load_library(chunk)
+  running, thrown = 0, nil
+  registered = { list = {}, names = {} }
+  room_meta.__index = loading
+  local ok, problem = xpcall(chunk, outcome)
+  local list = registered.list
+  registered, room_meta.__index = nil, functions
+  clean()
+  if ok then return true, list end
+  return false, problem
+end
+
+return run, base, redis, { room = room, redis = functions_redis, load = load_library, call = call }

@@ -1,41 +1,52 @@
-//! One Lua interpreter for each thread, and one script at a time in it.
+//! One Lua interpreter for each thread, and one script or function at a time in it.
 //!
-//! For: compiling scripts once, running them with limits, and the text of what stopped one.
-//! Not here: what scripts see (`prelude`, `host`).
+//! For: compiling scripts and libraries once, running them with limits, and the text of what stopped one.
+//! Not here: what scripts see (`prelude`, `host`, `text`), which functions there are (`functions`).
 //!
 //! **A script that is stopped keeps what it has written**, as one that ends with an error does: all of it is one set of
 //! effects, which is replicated as a whole.
-//! Time is looked at after every so many instructions. An error that the script catches does not save it: from then on
-//! the next instruction fails too, whatever it is.
+//! Time is looked at after every so many instructions, fewer when there are large values, of which one instruction may
+//! compare or copy tens of MB. An error that the script catches does not save it: from then on the next instruction fails
+//! too, whatever it is. Functions of the host that may take long look at the clock themselves ([`Watch::look`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
+use bytes::Bytes;
 use korum_protocol::resp::Args;
 use mlua::chunk::ChunkMode;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, Variadic, VmState,
 };
 
-use super::cache::{Digest, Scripts, hex};
+use super::cache::{Digest, Kind, Scripts, hex};
+use super::functions::Kept;
 use super::host::{self, Commands};
-use super::{bits, convert, json, msgpack, pack, raise};
+use super::library::{self, Function as FunctionOf, Library};
+use super::text::Guard;
+use super::{bits, convert, json, msgpack, pack, raise, text};
 use crate::command::Call;
 use crate::command::connection::REDIS_VERSION;
 use crate::env::{Clock, Tick};
 
-/// Memory of an interpreter, bytes.
-const MEMORY_MAX: usize = 128 << 20;
+/// Memory of an interpreter, bytes; and of what a function of the host makes.
+pub const MEMORY_MAX: usize = 128 << 20;
 /// An interpreter that holds more than this after a script is given up: the next one begins small.
 const MEMORY_KEPT: usize = 32 << 20;
-/// Instructions between two looks at the clock: some hundred microseconds.
-const INSTRUCTIONS: u32 = 10_000;
-/// Scripts that a thread keeps compiled.
+/// Instructions between two looks at the clock, by the memory that is used: some microseconds each time. What one
+/// instruction can do to a value takes at most about 20 ms, since that is all that memory allows.
+const INSTRUCTIONS: [(usize, u32); 3] = [(4 << 20, 1000), (32 << 20, 200), (usize::MAX, 40)];
+/// Scripts, and libraries, that a thread keeps compiled.
 const COMPILED_MAX: usize = 1024;
+/// How long the code of a library may run that registers its functions.
+const LOAD_LIMIT: Duration = Duration::from_millis(500);
 /// How scripts are called in errors.
 const CHUNK_NAME: &str = "@user_script";
+/// How functions are.
+const FUNCTION_CHUNK_NAME: &str = "@user_function";
 const PRELUDE: &str = include_str!("prelude.lua");
 
 /// A script and its arguments.
@@ -54,6 +65,24 @@ pub struct Script<'s> {
     pub reads_only: bool,
 }
 
+/// A call of a function.
+pub struct FunctionCall<'s> {
+    /// Its library.
+    pub kept: &'s Kept,
+    /// The function.
+    pub function: &'s FunctionOf,
+    /// The command that calls it.
+    pub command: &'s [u8],
+    /// Its arguments.
+    pub words: Args<'s>,
+    /// Its first argument.
+    pub keys: Args<'s>,
+    /// Its second argument.
+    pub arguments: Args<'s>,
+    /// The slot of the keys; `None` without keys.
+    pub slot: Option<u16>,
+}
+
 thread_local! {
     static VM: RefCell<Option<Vm>> = const { RefCell::new(None) };
 }
@@ -67,15 +96,43 @@ struct Vm {
     /// What stands behind `redis`.
     redis: Table,
     compiled: HashMap<Digest, Function>,
+    functions: Room,
     watch: Rc<Watch>,
+}
+
+/// Where functions run.
+struct Room {
+    /// Their globals.
+    globals: Table,
+    /// What stands behind their `redis`.
+    redis: Table,
+    /// Runs the code of a library: whether it came to its end, and what it has registered.
+    load: Function,
+    /// Calls a function: whether it came to its end, and what it gave.
+    call: Function,
+    /// The functions of libraries, by name, by the digests of their code and when they were loaded.
+    compiled: HashMap<(Digest, u64), HashMap<Vec<u8>, Function>>,
+}
+
+/// What runs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Running {
+    #[default]
+    Script,
+    Function,
+    /// The code of a library, which registers its functions.
+    Load,
 }
 
 /// What a running script is told and asked.
 #[derive(Default)]
-struct Watch {
+pub struct Watch {
+    running: Cell<Running>,
     until: Cell<Tick>,
     limit_ms: Cell<u128>,
-    /// The node's scripts, and how often `SCRIPT KILL` was said when this one began.
+    /// Instructions between two looks at the clock.
+    instructions: Cell<u32>,
+    /// The node's scripts, and how often `SCRIPT KILL`, or `FUNCTION KILL`, was said when this one began.
     scripts: RefCell<Option<(Arc<Scripts>, u64)>>,
     stopped: RefCell<Option<String>>,
     is_resp3: Cell<bool>,
@@ -88,29 +145,62 @@ pub fn run(call: &mut Call<'_>, script: &Script<'_>) {
         Ok(header) => header,
         Err(text) => return call.reply.error(&text),
     };
-    let outcome = VM.with_borrow_mut(|place| {
-        let vm = ready(place)?;
+    let outcome = with_vm(|vm| {
         let function = vm.compile(script.digest, header.body)?;
         call.scripts.keep(script.digest, script.source);
-        let outcome = vm.run(call, script, function, header.reads_only || script.reads_only);
-        let stopped = vm.watch.stopped.take();
-        let is_worn = stopped.is_some() || vm.lua.used_memory() > MEMORY_KEPT;
-        let outcome = match (stopped, outcome) {
-            (Some(text), _) | (None, Err(text)) => Err(text),
-            // Before the interpreter, which holds the value, is given up.
-            (None, Ok((value, is_resp3))) => {
-                convert::reply(&value, is_resp3, &mut call.reply);
-                Ok(())
-            }
-        };
-        if is_worn {
-            *place = None;
-        }
-        outcome
+        let scripts = Arc::clone(call.scripts);
+        let _running = scripts.begin(Kind::Script, None);
+        vm.begin(&scripts, Running::Script, scripts.time_limit());
+        let reads_only = header.reads_only || script.reads_only;
+        let commands = Commands::new(call, script.slot, reads_only);
+        let outcome = vm.run(commands, &vm.redis, || {
+            vm.base.raw_set("KEYS", vm.table(&script.keys)?)?;
+            vm.base.raw_set("ARGV", vm.table(&script.arguments)?)?;
+            vm.run.call(function)
+        });
+        vm.reply(outcome, call, || hex(&script.digest), CHUNK_NAME)
     });
     if let Err(text) = outcome {
         call.reply.error(&text);
     }
+}
+
+/// Calls a function; its value, or what stopped it, is the call's reply.
+pub fn call(call: &mut Call<'_>, which: &FunctionCall<'_>) {
+    let name = || String::from_utf8_lossy(&which.function.name).into_owned();
+    let outcome = with_vm(|vm| {
+        let function = vm.function_of(which.kept, &which.function.name)?;
+        let scripts = Arc::clone(call.scripts);
+        let _running =
+            scripts.begin(Kind::Function, Some((&which.function.name, which.command, which.words)));
+        vm.begin(&scripts, Running::Function, scripts.time_limit());
+        let commands = Commands::new(call, which.slot, which.function.reads_only());
+        let outcome = vm.run(commands, &vm.functions.redis, || {
+            let (keys, arguments) = (vm.table(&which.keys)?, vm.table(&which.arguments)?);
+            vm.functions.call.call((function, keys, arguments))
+        });
+        vm.reply(outcome, call, name, FUNCTION_CHUNK_NAME)
+    });
+    if let Err(text) = outcome {
+        call.reply.error(&text);
+    }
+}
+
+/// Reads the code of a library and runs it, so that it registers its functions.
+///
+/// # Errors
+/// With the text of the error reply.
+pub fn register(code: &[u8], scripts: &Arc<Scripts>) -> Result<Library, String> {
+    let (name, body) = library::read_header(code)?;
+    if code.len() > library::CODE_BYTES_MAX {
+        return Err(library::TOO_LONG.into());
+    }
+    let registered = with_vm(|vm| vm.load(body, scripts))?;
+    if registered.is_empty() {
+        return Err("ERR No functions registered".into());
+    }
+    let functions = registered.into_iter().map(|(function, _)| function).collect();
+    Ok(Library { name, code: Bytes::copy_from_slice(code), functions, loaded: 0 })
 }
 
 /// Whether a script can be compiled.
@@ -119,7 +209,23 @@ pub fn run(call: &mut Call<'_>, script: &Script<'_>) {
 /// With the text of the error reply.
 pub fn check(digest: Digest, source: &[u8]) -> Result<(), String> {
     let header = Header::read(source)?;
-    VM.with_borrow_mut(|place| ready(place)?.compile(digest, header.body).map(drop))
+    with_vm(|vm| vm.compile(digest, header.body).map(drop))
+}
+
+/// Uses the interpreter of this thread, and gives it up if it was stopped, or has grown.
+fn with_vm<R>(work: impl FnOnce(&mut Vm) -> Result<R, String>) -> Result<R, String> {
+    VM.with_borrow_mut(|place| {
+        let vm = ready(place)?;
+        let outcome = work(vm);
+        let stopped = vm.watch.stopped.take();
+        if stopped.is_some() || vm.lua.used_memory() > MEMORY_KEPT {
+            *place = None;
+        }
+        match stopped {
+            Some(text) => Err(text),
+            None => outcome,
+        }
+    })
 }
 
 fn ready(place: &mut Option<Vm>) -> Result<&mut Vm, String> {
@@ -137,17 +243,20 @@ impl Vm {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let watch = Rc::new(Watch::default());
-        let (run, base, redis) =
-            lua.load(PRELUDE)
-                .set_name("@prelude")
-                .set_mode(ChunkMode::Text)
-                .call::<(Function, Table, Table)>(host_functions(&lua, &watch)?)?;
+        let (run, base, redis, room) = lua
+            .load(PRELUDE)
+            .set_name("@prelude")
+            .set_mode(ChunkMode::Text)
+            .call::<(Function, Table, Table, Table)>(host_functions(&lua, &watch)?)?;
         lua.set_memory_limit(MEMORY_MAX)?;
-        let looking = Rc::clone(&watch);
-        lua.set_global_hook(HookTriggers::new().every_nth_instruction(INSTRUCTIONS), move |lua, _| {
-            looking.look(lua)
-        })?;
-        Ok(Self { lua, run, base, redis, compiled: HashMap::new(), watch })
+        let functions = Room {
+            globals: room.raw_get("room")?,
+            redis: room.raw_get("redis")?,
+            load: room.raw_get("load")?,
+            call: room.raw_get("call")?,
+            compiled: HashMap::new(),
+        };
+        Ok(Self { lua, run, base, redis, compiled: HashMap::new(), functions, watch })
     }
 
     fn compile(&mut self, digest: Digest, body: &[u8]) -> Result<Function, String> {
@@ -168,39 +277,66 @@ impl Vm {
         Ok(function)
     }
 
-    fn run(
-        &self,
-        call: &mut Call<'_>,
-        script: &Script<'_>,
-        function: Function,
-        reads_only: bool,
-    ) -> Result<(Value, bool), String> {
-        let scripts = Arc::clone(call.scripts);
-        let _running = scripts.begin();
-        let limit = scripts.time_limit();
-        self.watch.until.set(Clock::system().now() + limit);
-        self.watch.limit_ms.set(limit.as_millis());
-        self.watch.scripts.replace(Some((Arc::clone(&scripts), scripts.kills())));
-        self.watch.is_resp3.set(false);
-        self.watch.random.set(seed(0));
-        let outcome = self.call(call, script, function, reads_only);
-        match outcome {
-            Ok((true, value)) => Ok((value, self.watch.is_resp3.get())),
-            Ok((false, problem)) => Err(self.problem(&problem, script)),
-            Err(error) => Err(format!("ERR {}", raise::read(&error).0)),
-        }
+    /// Runs the code of a library: what it has registered.
+    fn load(&self, body: &[u8], scripts: &Arc<Scripts>) -> Result<Vec<(FunctionOf, Function)>, String> {
+        let chunk = self.lua.load(body).set_name(FUNCTION_CHUNK_NAME).set_mode(ChunkMode::Text);
+        let chunk = chunk.set_environment(self.functions.globals.clone());
+        let chunk = chunk.into_function().map_err(|error| match error {
+            mlua::Error::SyntaxError { message, .. } => format!("ERR Error compiling function: {message}"),
+            other => format!("ERR Error compiling function: {other}"),
+        })?;
+        self.begin(scripts, Running::Load, LOAD_LIMIT);
+        let outcome = self.functions.load.call::<(bool, Value)>(chunk);
+        let text = match outcome {
+            Ok((true, Value::Table(list))) => {
+                let functions: mlua::Result<_> =
+                    list.sequence_values::<Table>().map(|entry| registered(&entry?)).collect();
+                return functions.map_err(|error| format!("ERR {}", raise::read(&error).0));
+            }
+            Ok((_, problem)) => problem_text(&problem).0,
+            Err(error) => format!("ERR {}", raise::read(&error).0),
+        };
+        Err(format!("ERR Error registering functions: {text}"))
     }
 
-    fn call(
+    /// A function, whose library is run first if it was not yet in this interpreter.
+    fn function_of(&mut self, kept: &Kept, name: &[u8]) -> Result<Function, String> {
+        let which = (kept.digest, kept.library.loaded);
+        if !self.functions.compiled.contains_key(&which) {
+            let (_, body) = library::read_header(&kept.library.code)?;
+            let scripts = Arc::default();
+            let functions = self.load(body, &scripts)?;
+            if self.functions.compiled.len() >= COMPILED_MAX {
+                self.functions.compiled.clear();
+            }
+            let functions =
+                functions.into_iter().map(|(of, function)| (of.name.to_vec(), function)).collect();
+            self.functions.compiled.insert(which, functions);
+        }
+        let found = self.functions.compiled.get(&which).and_then(|functions| functions.get(name));
+        found.cloned().ok_or_else(|| "ERR Function not found".to_owned())
+    }
+
+    /// Sets the clock for what is run next.
+    fn begin(&self, scripts: &Arc<Scripts>, running: Running, limit: Duration) {
+        self.watch.running.set(running);
+        self.watch.until.set(Clock::system().now() + limit);
+        self.watch.limit_ms.set(limit.as_millis());
+        let kind = if running == Running::Script { Kind::Script } else { Kind::Function };
+        self.watch.scripts.replace(Some((Arc::clone(scripts), scripts.kills(kind))));
+        self.watch.is_resp3.set(false);
+        self.watch.random.set(seed(0));
+        self.watch.arm(&self.lua);
+    }
+
+    /// Runs something that may run commands through `redis`.
+    fn run(
         &self,
-        call: &mut Call<'_>,
-        script: &Script<'_>,
-        function: Function,
-        reads_only: bool,
+        commands: Commands<'_, '_>,
+        redis: &Table,
+        run: impl FnOnce() -> mlua::Result<(bool, Value)>,
     ) -> mlua::Result<(bool, Value)> {
-        self.base.raw_set("KEYS", self.table(&script.keys)?)?;
-        self.base.raw_set("ARGV", self.table(&script.arguments)?)?;
-        let commands = RefCell::new(Commands::new(call, script.slot, reads_only));
+        let commands = RefCell::new(commands);
         let watch = &self.watch;
         let invoke = |lua: &Lua, words: &MultiValue| {
             let mut commands = commands.try_borrow_mut().map_err(|_| mlua::Error::RecursiveMutCallback)?;
@@ -208,14 +344,37 @@ impl Vm {
         };
         self.lua.scope(|scope| {
             let call = |lua: &Lua, words: MultiValue| invoke(lua, &words)?.map_err(raise::reply);
-            self.redis.raw_set("call", scope.create_function(call)?)?;
+            redis.raw_set("call", scope.create_function(call)?)?;
             let pcall = |lua: &Lua, words: MultiValue| match invoke(lua, &words)? {
                 Ok(value) => Ok(value),
                 Err(text) => convert::error(lua, &text),
             };
-            self.redis.raw_set("pcall", scope.create_function(pcall)?)?;
-            self.run.call(function)
+            redis.raw_set("pcall", scope.create_function(pcall)?)?;
+            run()
         })
+    }
+
+    /// Writes the value as the reply; else the text for what stopped the script, with its name and the place in it.
+    fn reply(
+        &self,
+        outcome: mlua::Result<(bool, Value)>,
+        call: &mut Call<'_>,
+        name: impl FnOnce() -> String,
+        chunk: &str,
+    ) -> Result<(), String> {
+        match outcome {
+            Ok((true, value)) if self.watch.stopped.borrow().is_none() => {
+                let mut goes_on = || self.watch.look(&self.lua).is_ok();
+                // If it is stopped meanwhile, its caller tells why.
+                convert::reply(&value, self.watch.is_resp3.get(), &mut goes_on, &mut call.reply);
+                Ok(())
+            }
+            Ok((_, problem)) => Err(match problem_text(&problem) {
+                (text, Some(line)) => format!("{text} script: {}, on {chunk}:{line}.", name()),
+                (text, None) => format!("{text} script: {}", name()),
+            }),
+            Err(error) => Err(format!("ERR {}", raise::read(&error).0)),
+        }
     }
 
     fn table(&self, words: &Args<'_>) -> mlua::Result<Table> {
@@ -225,43 +384,90 @@ impl Vm {
         }
         Ok(table)
     }
+}
 
-    /// The text for what stopped a script, with the place in it.
-    fn problem(&self, problem: &Value, script: &Script<'_>) -> String {
-        let (text, line) = match problem {
-            Value::Table(table) => {
-                let text = table.raw_get::<Option<LuaString>>("err").ok().flatten();
-                let text = text.map_or_else(|| "ERR unknown error".to_owned(), |text| text.to_string_lossy());
-                (text, table.raw_get::<Option<usize>>("line").ok().flatten())
-            }
-            Value::String(text) => (format!("ERR {}", text.to_string_lossy()), None),
-            other => (format!("ERR {}", other.type_name()), None),
-        };
-        match line {
-            Some(line) => format!("{text} script: {}, on {CHUNK_NAME}:{line}.", hex(&script.digest)),
-            None => format!("{text} script: {}", hex(&script.digest)),
+/// A function that a library has registered.
+fn registered(entry: &Table) -> mlua::Result<(FunctionOf, Function)> {
+    let text = |name: &str| entry.raw_get::<Option<LuaString>>(name);
+    let bytes = |text: LuaString| Bytes::copy_from_slice(&text.as_bytes());
+    let function = FunctionOf {
+        name: text("name")?.map(bytes).unwrap_or_default(),
+        description: text("description")?.map(bytes),
+        flags: entry.raw_get("flags")?,
+    };
+    Ok((function, entry.raw_get("callback")?))
+}
+
+/// The text for what stopped a script, and the line in it.
+fn problem_text(problem: &Value) -> (String, Option<usize>) {
+    match problem {
+        Value::Table(table) => {
+            let text = table.raw_get::<Option<LuaString>>("err").ok().flatten();
+            let text = text.map_or_else(|| "ERR unknown error".to_owned(), |text| text.to_string_lossy());
+            (text, table.raw_get::<Option<usize>>("line").ok().flatten())
         }
+        Value::String(text) => (format!("ERR {}", text.to_string_lossy()), None),
+        other => (format!("ERR {}", other.type_name()), None),
     }
 }
 
 impl Watch {
-    fn look(&self, lua: &Lua) -> mlua::Result<VmState> {
+    /// Sets a limit from now on.
+    #[cfg(test)]
+    pub fn begin_for_test(&self, limit: Duration) {
+        self.stopped.replace(None);
+        self.until.set(Clock::system().now() + limit);
+    }
+
+    /// Has the script the right to go on? Once it has not, it never has again.
+    ///
+    /// # Errors
+    /// When it has to stop: the error ends it.
+    pub fn look(&self, lua: &Lua) -> mlua::Result<()> {
+        let stop = || mlua::Error::RuntimeError("the script was stopped".to_owned());
+        if self.stopped.borrow().is_some() {
+            return Err(stop());
+        }
+        let running = self.running.get();
+        let kind = if running == Running::Script { Kind::Script } else { Kind::Function };
         let is_killed =
-            self.scripts.borrow().as_ref().is_some_and(|(scripts, kills)| scripts.kills() != *kills);
-        let text = if is_killed {
-            "ERR Script killed by user with SCRIPT KILL.".to_owned()
+            self.scripts.borrow().as_ref().is_some_and(|(scripts, kills)| scripts.kills(kind) != *kills);
+        let text = if is_killed && running != Running::Load {
+            let name = if running == Running::Script { "SCRIPT" } else { "FUNCTION" };
+            format!("ERR Script killed by user with {name} KILL.")
         } else if Clock::system().now() > self.until.get() {
-            format!(
-                "ERR Script killed: it ran for more than {} ms (lua-time-limit). What it had written stays.",
-                self.limit_ms.get()
-            )
+            match running {
+                Running::Load => "ERR Error registering functions: ERR FUNCTION LOAD timeout".to_owned(),
+                Running::Script | Running::Function => format!(
+                    "ERR Script killed: it ran for more than {} ms (lua-time-limit). What it had written stays.",
+                    self.limit_ms.get()
+                ),
+            }
         } else {
-            return Ok(VmState::Continue);
+            return Ok(());
         };
         self.stopped.replace(Some(text));
-        let stop = || mlua::Error::RuntimeError("the script was stopped".to_owned());
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(1), move |_, _| Err(stop()))?;
         Err(stop())
+    }
+
+    /// Sees to it that the clock is looked at often enough for the memory that is used now.
+    fn arm(self: &Rc<Self>, lua: &Lua) {
+        let used = lua.used_memory();
+        let instructions = INSTRUCTIONS.iter().find(|(most, _)| used <= *most).map_or(1, |(_, count)| *count);
+        let is_same = self.instructions.replace(instructions) == instructions;
+        // A coroutine that was there before has the hook of then.
+        if is_same && instructions == INSTRUCTIONS[0].1 {
+            return;
+        }
+        let watch = Rc::clone(self);
+        let triggers = HookTriggers::new().every_nth_instruction(instructions);
+        // It fails for want of memory only, and then the old one goes on.
+        let _ = lua.set_global_hook(triggers, move |lua, _| {
+            watch.look(lua)?;
+            watch.arm(lua);
+            Ok(VmState::Continue)
+        });
     }
 
     /// A number in `0..=1`, from the generator that Redis gives to scripts.
@@ -319,6 +525,22 @@ impl<'s> Header<'s> {
 /// The table that the prelude is given.
 fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let host = lua.create_table()?;
+    let (guard, watched) = (Rc::new(Guard::default()), Rc::clone(watch));
+    host.raw_set("text", text::functions(lua, watch, &guard)?)?;
+    let set_guard = move |_: &Lua, (call, index): (Function, Function)| {
+        guard.set(call, index);
+        Ok(())
+    };
+    host.raw_set("set_guard", lua.create_function(set_guard)?)?;
+    host.raw_set("look", lua.create_function(move |lua, ()| watched.look(lua))?)?;
+    let lower = |lua: &Lua, text: LuaString| lua.create_string(text.as_bytes().to_ascii_lowercase());
+    host.raw_set("lower", lua.create_function(lower)?)?;
+    let is_name = |_: &Lua, text: LuaString| Ok(library::is_name(&text.as_bytes()));
+    host.raw_set("is_name", lua.create_function(is_name)?)?;
+    host.raw_set("bad_name", library::BAD_NAME)?;
+    let acl =
+        |_: &Lua, words: MultiValue| host::may_run(&words).map_err(|text| raise::reply(text.to_owned()));
+    host.raw_set("acl_check_cmd", lua.create_function(acl)?)?;
     host.raw_set("version", REDIS_VERSION)?;
     let numbers = REDIS_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok());
     host.raw_set("version_number", numbers.fold(0, |number, part| number << 8 | part))?;
@@ -345,10 +567,10 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let raised = |_: &Lua, problem: Value| {
         Ok(match problem {
             Value::Error(error) => {
-                let (text, is_reply) = raise::read(&error);
-                (Some(text), is_reply)
+                let (text, kind) = raise::read(&error);
+                (Some(text), kind.name())
             }
-            _ => (None, false),
+            _ => (None, raise::Kind::Text.name()),
         })
     };
     host.raw_set("raised", lua.create_function(raised)?)?;
@@ -366,8 +588,8 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
             Ok(())
         })?,
     )?;
-    host.raw_set("cjson", json::functions(lua)?)?;
-    host.raw_set("cmsgpack", msgpack::functions(lua)?)?;
+    host.raw_set("cjson", json::functions(lua, watch)?)?;
+    host.raw_set("cmsgpack", msgpack::functions(lua, watch)?)?;
     host.raw_set("struct", pack::functions(lua)?)?;
     host.raw_set("bit", bits::functions(lua)?)?;
     Ok(host)
@@ -396,7 +618,9 @@ fn log(words: &MultiValue) -> mlua::Result<()> {
 fn line(lua: &Lua) -> Option<usize> {
     for level in 1.. {
         let found = lua.inspect_stack(level, |frame| {
-            let is_script = frame.source().source.is_some_and(|source| source == CHUNK_NAME);
+            let source = frame.source().source;
+            let is_script =
+                source.is_some_and(|source| source == CHUNK_NAME || source == FUNCTION_CHUNK_NAME);
             frame.current_line().filter(|_| is_script)
         });
         if let Some(line) = found? {

@@ -46,6 +46,11 @@ impl Keyspace {
             Effect::Collection { state, deadline_ms, .. } => {
                 self.put_value(place, state.to_value(), deadline_ms, garbage);
             }
+            Effect::Parted { deadline_ms, .. } => {
+                if let Some(value) = self.take_arrived(key) {
+                    self.put_value(place, value, deadline_ms, garbage);
+                }
+            }
             Effect::Change { change, .. } => self.change_collection(place, &change, garbage),
             Effect::Delete { .. } | Effect::Clear | Effect::ClearRoom { .. } => {
                 self.remove(place, garbage);

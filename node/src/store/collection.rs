@@ -103,6 +103,19 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// An empty collection of this kind, in the form that large ones have.
+    #[must_use]
+    pub fn empty_table(self) -> Value {
+        match self {
+            Self::Hash => Value::Hash(Box::new(Hash::table())),
+            Self::Set => Value::Set(Box::new(Set::table())),
+            Self::SortedSet => Value::SortedSet(Box::new(SortedSet::table())),
+            Self::List | Self::Stream => self.empty(),
+        }
+    }
+}
+
 impl Change<'_> {
     /// What kind of collection it happens to.
     #[must_use]
@@ -148,6 +161,7 @@ impl Change<'_> {
 impl Keyspace {
     /// Changes the collection of a key; a missing one is created first, and an empty one is removed.
     pub fn change_collection(&mut self, place: Place<'_>, change: &Change<'_>, garbage: &mut Garbage) {
+        self.follow_in_parts(place, change);
         let is_over = self.change(place, |value| change.apply(value)).unwrap_or_else(|| {
             let mut value = change.kind().empty();
             let is_over = change.apply(&mut value);

@@ -69,7 +69,7 @@ fn sweep(node: &Node, id: PartitionId, effects: &mut Effects) -> usize {
     effects.notices.track(node.clients.tracker.is_wanted());
     let removed = keyspace.sweep(now_ms, KEYS_AT_ONCE, effects);
     if effects.count() > 0 {
-        primary.replicate(id, history, effects);
+        primary.replicate(id, history, keyspace, effects);
     }
     publish::announce(node, effects, &keyspace.databases);
     track::announce(node, effects);

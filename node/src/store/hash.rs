@@ -190,6 +190,36 @@ impl Hash {
         }
     }
 
+    /// The field with this index in the hash's order, with its value and deadline; hidden or not.
+    #[must_use]
+    pub fn whole(&self, index: usize) -> Option<(&[u8], &[u8], Option<u64>)> {
+        let (field, value) = self.at(index)?;
+        Some((field, value, self.deadlines.as_ref().and_then(|deadlines| deadlines.get(field))))
+    }
+
+    /// The index of a field in the hash's order; hidden or not.
+    #[must_use]
+    pub fn index_of(&self, field: &[u8]) -> Option<usize> {
+        match &self.form {
+            Form::Packed(packed) => position(packed, field),
+            Form::Table { fields, .. } => fields.get_index_of(field),
+        }
+    }
+
+    /// An empty one that never was packed.
+    #[must_use]
+    pub fn table() -> Self {
+        let mut hash = Self::default();
+        hash.unpack();
+        hash
+    }
+
+    /// Whether it is not packed (any more).
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        matches!(self.form, Form::Table { .. })
+    }
+
     /// Fields and values, in the hash's order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.all().filter(move |(field, _)| !self.hides(field))
@@ -308,6 +338,15 @@ impl Hash {
                 fields.insert(field.into(), value.into());
             }
             self.form = Form::Table { fields, items };
+        }
+    }
+
+    /// Bytes of all fields and values, or somewhat more.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        match &self.form {
+            Form::Packed(packed) => packed.bytes(),
+            Form::Table { items, .. } => *items,
         }
     }
 

@@ -15,6 +15,7 @@ use super::expiry::ExpiryIndex;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::hash::HashChange;
 use super::notice::Classes;
+use super::parts::{Arriving, Leaving};
 use super::position::HashPosition;
 use super::served::Served;
 use super::table::{Slot, Table};
@@ -52,6 +53,12 @@ pub struct Keyspace {
     pub(super) entry_bytes: usize,
     /// Unix seconds, as far as it was told: the access mark of what is applied from a stream.
     pub(super) second: u32,
+    /// Large collections that are being copied to other nodes.
+    pub(super) leaving: Vec<Leaving>,
+    /// How many have been.
+    pub(super) parts_begun: u64,
+    /// The large collection that is being copied to here.
+    pub(super) arriving: Option<Box<Arriving>>,
     /// Which commands that waited here for clients of other nodes have been served.
     pub served: Served,
     /// Which databases there are, and which rooms they have, as the map in force says.
@@ -68,6 +75,9 @@ impl Keyspace {
             counts: Counts::default(),
             entry_bytes: 0,
             second: 0,
+            leaving: Vec::new(),
+            parts_begun: 0,
+            arriving: None,
             served: Served::default(),
             databases: Databases::default(),
         }
@@ -116,7 +126,8 @@ impl Keyspace {
     /// An estimate of all memory held, bytes; O(1).
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.entry_bytes + self.table.memory_bytes() + self.expiry.memory_bytes()
+        let arriving = self.arriving.as_ref().map_or(0, |arriving| arriving.heap_bytes());
+        self.entry_bytes + self.table.memory_bytes() + self.expiry.memory_bytes() + arriving
     }
 
     /// The entry of `key` unless it is expired; changes nothing (for replicas, and for looking only).
@@ -232,6 +243,7 @@ impl Keyspace {
         let Some(slot) = self.table.find(place.position, place.key) else {
             return self.insert(place, Entry::new(place.key, value, deadline_ms, access));
         };
+        self.end_parts_of(place.key);
         let entry = self.table.get_mut(slot);
         let (before, dues) = (entry.heap_bytes(), entry.dues());
         if let Some(old) = entry.replace(value, deadline_ms, access) {
@@ -313,6 +325,7 @@ impl Keyspace {
 
     fn take_slot(&mut self, position: HashPosition, slot: Slot) -> Entry {
         let entry = self.table.remove(position, slot);
+        self.end_parts_of(entry.key());
         self.entry_bytes -= entry.heap_bytes();
         let place = Place { key: entry.key(), position };
         self.move_dues(place, entry.dues(), Dues::default());
@@ -327,8 +340,10 @@ impl Keyspace {
         empty.second = self.second;
         empty.databases = self.databases.clone();
         empty.served = std::mem::take(&mut self.served);
-        let old = std::mem::replace(self, empty);
+        empty.parts_begun = self.parts_begun;
         let mut garbage = Garbage::default();
+        self.drop_arriving(&mut garbage);
+        let old = std::mem::replace(self, empty);
         garbage.add_table(old.table, old.expiry);
         garbage
     }
@@ -337,7 +352,11 @@ impl Keyspace {
     pub fn clear_room(&mut self, room: u8, garbage: &mut Garbage) {
         let keys = self.counts.of(room).keys;
         if keys == self.len() {
-            return garbage.absorb(&mut self.clear());
+            // What arrives has no place yet, and may be of another room.
+            let arriving = self.arriving.take();
+            garbage.absorb(&mut self.clear());
+            self.arriving = arriving;
+            return;
         }
         let mut at = HashPosition::START;
         while self.counts.of(room).keys > 0

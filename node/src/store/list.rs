@@ -185,6 +185,15 @@ impl List {
         }
     }
 
+    /// Bytes of all items with their lengths.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        match &self.0 {
+            Form::Packed(packed) => packed.bytes(),
+            Form::Blocks(blocks) => blocks.bytes(),
+        }
+    }
+
     /// What it holds on the heap, itself included, bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {

@@ -21,6 +21,7 @@ pub mod blocks;
 pub mod list;
 pub mod waiting;
 pub mod served;
+pub mod reserved;
 pub mod xstream;
 pub mod int_set;
 pub mod set;
@@ -33,6 +34,7 @@ pub mod random;
 pub mod expiry;
 pub mod expire;
 pub mod stream;
+pub mod parts;
 pub mod apply;
 pub mod source;
 pub mod garbage;
@@ -40,6 +42,8 @@ pub mod notice;
 pub mod janitor;
 pub mod check;
 
+#[cfg(test)]
+pub(crate) mod edits;
 #[cfg(test)]
 mod tests;
 

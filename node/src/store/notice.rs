@@ -6,6 +6,8 @@
 
 use bytes::Bytes;
 
+use super::reserved::is_reserved;
+
 /// A set of classes of events, and of the two forms in which they are told.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Classes(u16);
@@ -151,6 +153,7 @@ impl Notices {
     pub fn touch(&mut self, key: Option<&[u8]>) {
         if self.is_tracked {
             match key {
+                Some(key) if is_reserved(key) => {}
                 Some(key) if self.touched.last().is_none_or(|last| last != key) => {
                     self.touched.push(Bytes::copy_from_slice(key));
                 }

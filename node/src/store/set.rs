@@ -128,6 +128,26 @@ impl Set {
         }
     }
 
+    /// The index of a member of a table in the set's order.
+    #[must_use]
+    pub fn index_of(&self, member: &[u8]) -> Option<usize> {
+        if let Form::Table { members, .. } = &self.0 { members.get_index_of(member) } else { None }
+    }
+
+    /// An empty one that never was small.
+    #[must_use]
+    pub fn table() -> Self {
+        let mut set = Self::default();
+        set.unpack();
+        set
+    }
+
+    /// Whether it is a table.
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        matches!(self.0, Form::Table { .. })
+    }
+
     /// All members, in the set's order.
     pub fn iter(&self) -> impl Iterator<Item = StringRef<'_>> {
         let (integers, packed, table) = match &self.0 {
@@ -231,6 +251,17 @@ impl Set {
             });
         }
         self.0 = Form::Table { members, items };
+    }
+
+    /// Bytes of all members, or somewhat more.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        match &self.0 {
+            // An integer is written in digits.
+            Form::Integers(integers) => 20 * integers.len(),
+            Form::Packed(packed) => packed.bytes(),
+            Form::Table { items, .. } => *items,
+        }
     }
 
     /// What it holds on the heap, itself included, bytes.

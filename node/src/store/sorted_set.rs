@@ -231,6 +231,26 @@ impl SortedSet {
         }
     }
 
+    /// The index of a member of a table in the set's own order.
+    #[must_use]
+    pub fn index_of(&self, member: &[u8]) -> Option<usize> {
+        if let Form::Table(table) = &self.0 { table.scores.get_index_of(member) } else { None }
+    }
+
+    /// An empty one that never was packed.
+    #[must_use]
+    pub fn table() -> Self {
+        let mut set = Self::default();
+        set.unpack();
+        set
+    }
+
+    /// Whether it is not packed (any more).
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        matches!(self.0, Form::Table(_))
+    }
+
     /// All members in the set's own order, which is not that of scores.
     pub fn iter(&self) -> impl Iterator<Item = Pair<'_>> {
         let (packed, table) = self.forms();
@@ -297,6 +317,15 @@ impl SortedSet {
         let mut table = Box::new(Table { scores, ranks: Ranks::default(), items: 0 });
         self.iter().for_each(|(member, score)| table.put(member, score));
         self.0 = Form::Table(table);
+    }
+
+    /// Bytes of all members, or somewhat more.
+    #[must_use]
+    pub fn item_bytes(&self) -> usize {
+        match &self.0 {
+            Form::Packed(packed) => packed.bytes(),
+            Form::Table(table) => table.items,
+        }
     }
 
     /// What it holds on the heap, itself included, bytes.

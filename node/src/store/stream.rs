@@ -11,10 +11,12 @@ use smallvec::SmallVec;
 use super::entry::Entry;
 use super::garbage::{Garbage, LARGE_VALUE_BYTES};
 use super::keyspace::{Keyspace, Place};
+use super::parts::{PartsId, is_parted};
 use super::position::{HashPosition, HashRange};
 use super::segment::SEGMENT_ENTRIES_MAX;
 use super::served::Service;
 use super::source::Source;
+use super::value::ValueRef;
 use crate::replication::effect::{Effect, EffectError};
 
 /// Keys with their positions.
@@ -33,10 +35,13 @@ pub struct Chunk {
 
 impl Keyspace {
     /// Appends the full state of the entries from `from` on to `out`, until `budget_bytes` are reached or the
-    /// segment of `from` ends; at least one position, so that a stream always progresses. Large values are not
-    /// copied but shared, so that the time under the lock does not grow with them.
+    /// segment of `from` ends; at least one position, so that a stream always progresses. Large strings are not
+    /// copied but shared, so that the time under the lock does not grow with them; before a large collection it stops,
+    /// which is to be read in parts ([`Self::begin_parts`]).
     pub fn read_chunk(&mut self, from: HashPosition, budget_bytes: usize, out: &mut Rope) -> Chunk {
         let until = self.share_large(from);
+        let parted = self.first_parted(from, budget_bytes).filter(|parted| *parted > from);
+        let until = parted.map_or(until, |parted| until.min(parted));
         let start = out.mark();
         self.read_entries(from, until, budget_bytes, |entry| {
             write(entry, out);
@@ -44,8 +49,35 @@ impl Keyspace {
         })
     }
 
+    /// The first large collection of the segment of `from`, there or behind.
+    fn first_parted(&self, from: HashPosition, chunk_bytes: usize) -> Option<HashPosition> {
+        let (_, entries) = self.table.segment(from)?;
+        let parted = entries.iter().filter(|entry| is_parted(entry, chunk_bytes));
+        parted.map(|entry| self.hash_position(entry.key())).filter(|position| *position >= from).min()
+    }
+
+    /// Appends the full state of the entries at `position` to `out`, but names only the collection of which all parts
+    /// were read; its copying ends with that.
+    pub fn read_parted(&mut self, position: HashPosition, id: PartsId, out: &mut Rope) -> Chunk {
+        let parted = self.end_parts(id).unwrap_or_default();
+        self.share_large_at(position);
+        let mut entries = 0;
+        for entry in self.table.at(position) {
+            entries += 1;
+            if *entry.key() == *parted {
+                let (key, deadline_ms) = (entry.key(), entry.deadline_ms());
+                Effect::Parted { key, deadline_ms }.encode(out.copied_mut());
+            } else {
+                write(entry, out);
+            }
+        }
+        let until = position.next();
+        let next = (until < HashPosition::END).then_some(until);
+        Chunk { range: HashRange { from: position, until }, entries, next }
+    }
+
     /// Appends the full state of the entries at `places` to `out` and returns their number; `None`, with anything
-    /// in `out`, if they take more than `budget_bytes`. Large values are shared.
+    /// in `out`, if they take more than `budget_bytes`. Large strings are shared.
     pub fn read_places(
         &mut self,
         places: &[HashPosition],
@@ -56,6 +88,10 @@ impl Keyspace {
         for &position in places {
             self.share_large_at(position);
             for entry in self.table.at(position) {
+                let is_collection = !matches!(entry.value(), ValueRef::String(_));
+                if is_collection && entry.heap_bytes() > budget_bytes {
+                    return None;
+                }
                 write(entry, out);
                 count += 1;
             }
@@ -91,7 +127,7 @@ impl Keyspace {
     }
 
     /// Visits entries in hash order, until `write`, which returns the bytes written so far, reaches the
-    /// budget, or `until` is reached, which is the end of a segment.
+    /// budget, or `until` is reached.
     fn read_entries(
         &self,
         from: HashPosition,
@@ -105,6 +141,9 @@ impl Keyspace {
         {
             let mut last = None;
             for (position, entry) in self.sorted(at) {
+                if position >= until {
+                    break;
+                }
                 let full = bytes >= budget_bytes || entries as usize >= SEGMENT_ENTRIES_MAX;
                 // Entries of one position are never parted.
                 if full && entries > 0 && last != Some(position) {
@@ -157,7 +196,10 @@ impl Keyspace {
             // A removal may have merged the segment with its neighbours: its end is still a border or lies inside.
             at = segment.until;
         }
-        self.apply_states(entries, source, garbage)
+        self.apply_states(entries, source, garbage)?;
+        // Parts of what the primary has not copied to the end.
+        self.drop_arriving(garbage);
+        Ok(())
     }
 
     /// Makes the content of `places`, which are in order, equal to what [`Self::read_places`] wrote: keys and services
@@ -202,9 +244,10 @@ impl Keyspace {
     ) -> Result<Keys<'a>, EffectError> {
         let mut keys = Keys::new();
         while !entries.is_empty() {
-            let (Effect::Set { key, .. } | Effect::Collection { key, .. }) = Effect::decode(&mut entries)?
-            else {
-                return Err(EffectError::NotOfChunk);
+            let key = match Effect::decode(&mut entries)? {
+                Effect::Set { key, .. } | Effect::Collection { key, .. } => key,
+                Effect::Parted { key, .. } if self.has_arrived(key) => key,
+                _ => return Err(EffectError::NotOfChunk),
             };
             let position = self.hash_position(key);
             if !belongs(position) {

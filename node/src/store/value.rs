@@ -179,6 +179,21 @@ impl<'a> ValueRef<'a> {
         }
     }
 
+    /// What its full state takes between nodes, or somewhat more, bytes.
+    #[must_use]
+    pub fn state_bytes(self) -> usize {
+        /// What the length of an item takes at most, or a deadline or score beside it.
+        const BESIDE: usize = 10;
+        match self {
+            Self::String(string) => string.len(),
+            Self::Hash(hash) => hash.item_bytes() + 3 * BESIDE * hash.total(),
+            Self::List(list) => list.item_bytes(),
+            Self::Stream(stream) => stream.heap_bytes(),
+            Self::Set(set) => set.item_bytes() + BESIDE * set.len(),
+            Self::SortedSet(set) => set.item_bytes() + 2 * BESIDE * set.len(),
+        }
+    }
+
     /// What `TYPE` answers.
     #[must_use]
     pub fn type_name(self) -> &'static str {

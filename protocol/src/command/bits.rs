@@ -21,6 +21,14 @@ macro_rules! bit_set {
         impl $name {
             const NAMES: &'static [(Self, &'static str)] = &[$((Self::$member, $text),)*];
 
+            /// All that Redis prints.
+            #[must_use]
+            pub fn all() -> Self {
+                let mut set = Self(0);
+                Self::NAMES.iter().filter(|(_, name)| !name.is_empty()).for_each(|(member, _)| set.0 |= member.0);
+                set
+            }
+
             /// The union of `members`.
             #[must_use]
             pub const fn of(members: &[Self]) -> Self {

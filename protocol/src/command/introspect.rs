@@ -1,4 +1,4 @@
-//! `COMMAND` and its subcommands, and `HELP`: the table described to clients.
+//! `COMMAND` and its subcommands: the table described to clients.
 //!
 //! For: replies made of nothing but the table, in both versions of RESP, shaped as Redis 7.0 shapes them.
 //! Not here: the facts (the families), who may ask (the node's `dispatch`).
@@ -7,7 +7,7 @@
 
 use super::args::is_keyword;
 use super::glob;
-use super::keys::key_positions;
+use super::keys::keys_with_flags;
 use super::resolve;
 use super::table::{all, count, lookup, lookup_in};
 use super::{Categories, CommandId, CommandSpec, KeyFlags, KeyForm, KeySpec};
@@ -24,23 +24,41 @@ pub fn reply(id: CommandId, args: &Args<'_>, out: &mut ReplyWriter<'_>) -> bool 
         CommandId::CommandList => list(args, out),
         CommandId::CommandGetkeys => get_keys(args, false, out),
         CommandId::CommandGetkeysandflags => get_keys(args, true, out),
-        CommandId::CommandHelp => help(CommandId::Command, out),
+        CommandId::CommandHelp => help(out),
         _ => return false,
     }
     true
 }
 
-/// `HELP` of a container: its subcommands, each with its summary.
-pub fn help(container: CommandId, out: &mut ReplyWriter<'_>) {
-    let Some(container) = all().find(|spec| spec.id == container) else { return out.array(0) };
-    out.array(1 + 2 * container.subcommands.len());
-    let name = container.name.to_ascii_uppercase();
-    out.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
-    for spec in container.subcommands {
-        out.simple(&spec.name.to_ascii_uppercase());
-        out.simple(&format!("    {}.", spec.summary));
-    }
+/// `COMMAND HELP`.
+fn help(out: &mut ReplyWriter<'_>) {
+    out.array(HELP.len());
+    HELP.iter().for_each(|line| out.simple(line));
 }
+
+const HELP: &[&str] = &[
+    "COMMAND <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+    "(no subcommand)",
+    "    Return details about all Redis commands.",
+    "COUNT",
+    "    Return the total number of commands in this Redis server.",
+    "LIST",
+    "    Return a list of all commands in this Redis server.",
+    "INFO [<command-name> ...]",
+    "    Return details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "DOCS [<command-name> ...]",
+    "    Return documentation details about multiple Redis commands.",
+    "    If no command names are given, documentation details for all",
+    "    commands are returned.",
+    "GETKEYS <full-command>",
+    "    Return the keys from a full Redis command.",
+    "GETKEYSANDFLAGS <full-command>",
+    "    Return the keys and the access flags from a full Redis command.",
+    "HELP",
+    "    Prints this help.",
+];
 
 /// `COMMAND`: an entry for every command.
 fn command(out: &mut ReplyWriter<'_>) {
@@ -106,19 +124,18 @@ fn get_keys(args: &Args<'_>, with_flags: bool, out: &mut ReplyWriter<'_>) {
     if !spec.accepts(request.len()) {
         return out.error("ERR Invalid number of arguments specified for command");
     }
-    let positions = match key_positions(spec, &request) {
-        Ok(positions) => positions,
+    let keys = match keys_with_flags(spec, &request) {
+        Ok(keys) => keys,
         Err(error) => return out.error(&error.to_string()),
     };
-    out.array(positions.clone().count());
-    for position in positions {
+    out.array(keys.len());
+    for (position, flags) in keys {
         if with_flags {
             out.array(2);
         }
         out.bulk(&request[position]);
         if with_flags {
-            let of_spec = spec.keys.iter().rev().find(|key| usize::from(key.first) <= position);
-            statuses(of_spec.map_or(KeyFlags::default(), |key| key.flags).names(), "", out);
+            statuses(flags.names(), "", out);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! For: routing and access rules, which must find the keys of any command.
 //! Not here: what happens to a key (`KeySpec` says it), slots (`placement`).
 
-use super::{CommandSpec, Flags, KeyForm, KeySpec};
+use super::{CommandId, CommandSpec, Flags, KeyFlags, KeyForm, KeySpec};
 use crate::resp::Args;
 use crate::resp::number::integer;
 
@@ -73,30 +73,87 @@ pub fn key_positions(spec: &CommandSpec, args: &Args<'_>) -> Result<KeyPositions
 pub fn found(spec: &CommandSpec, args: &Args<'_>) -> Result<Vec<usize>, KeysError> {
     let mut found = Vec::new();
     for key in spec.keys {
-        match key.form {
-            KeyForm::Range => {
-                let last = if key.last < 0 {
-                    range_end(key.last.into(), args.len()).ok_or(KeysError::Invalid)?
-                } else {
-                    usize::from(key.first) + usize::from(key.last.unsigned_abs())
-                };
-                if last >= args.len() {
-                    return Err(KeysError::Invalid);
-                }
-                found.extend((usize::from(key.first)..=last).step_by(usize::from(key.step.max(1))));
-            }
-            KeyForm::Counted => found.extend(counted(key, args)?),
-            KeyForm::After { word, from, parts } => {
-                let is_it = |&at: &usize| args[at].eq_ignore_ascii_case(word.as_bytes());
-                let Some(word) = (usize::from(from)..args.len()).find(is_it) else { continue };
-                let left = args.len() - word - 1;
-                let count = if parts > 0 { left / usize::from(parts) } else { left.min(1) };
-                found.extend(word + 1..word + 1 + count);
-            }
-            KeyForm::Unknown => {}
-        }
+        find(key, args, &mut found)?;
     }
     Ok(found)
+}
+
+/// The keys of this request, as [`key_positions`] finds them, and what happens to each.
+///
+/// # Errors
+/// As there.
+pub fn keys_with_flags(spec: &CommandSpec, args: &Args<'_>) -> Result<Vec<(usize, KeyFlags)>, KeysError> {
+    let mut with_flags = Vec::new();
+    if let Some(find_keys) = spec.find_keys {
+        // One that is read, and those to which the outcome goes.
+        let flags = |nth: usize| spec.keys.get(nth.min(1)).map_or(KeyFlags::default(), |key| key.flags);
+        with_flags.extend(find_keys(spec, args)?.into_iter().enumerate().map(|(nth, at)| (at, flags(nth))));
+        return Ok(with_flags);
+    }
+    for key in spec.keys {
+        let mut found = Vec::new();
+        find(key, args, &mut found)?;
+        let flags =
+            if key.flags.contains(KeyFlags::VARIABLE_FLAGS) { varying(spec, args) } else { key.flags };
+        with_flags.extend(found.into_iter().map(|at| (at, flags)));
+    }
+    Ok(with_flags)
+}
+
+/// What `SET` and `BITFIELD` do with their key depends on their arguments.
+fn varying(spec: &CommandSpec, args: &Args<'_>) -> KeyFlags {
+    let is = |at: usize, word: &[u8]| args.get(at).is_some_and(|given| given.eq_ignore_ascii_case(word));
+    let changes = KeyFlags::of(&[KeyFlags::RW, KeyFlags::ACCESS, KeyFlags::UPDATE]);
+    if spec.id == CommandId::Set {
+        let mut at = 3;
+        while at < args.len() {
+            if is(at, b"get") {
+                return changes;
+            }
+            let takes_time = [&b"ex"[..], b"px", b"exat", b"pxat"].iter().any(|word| is(at, word));
+            at += if takes_time { 2 } else { 1 };
+        }
+        return KeyFlags::of(&[KeyFlags::OW, KeyFlags::UPDATE]);
+    }
+    let mut at = 2;
+    while at < args.len() {
+        let left = args.len() - at - 1;
+        if is(at, b"get") && left >= 2 {
+            at += 3;
+        } else if is(at, b"overflow") && left >= 1 {
+            at += 2;
+        } else {
+            return changes;
+        }
+    }
+    KeyFlags::of(&[KeyFlags::RO, KeyFlags::ACCESS])
+}
+
+/// Appends the keys that one specification names.
+fn find(key: &KeySpec, args: &Args<'_>, found: &mut Vec<usize>) -> Result<(), KeysError> {
+    match key.form {
+        KeyForm::Range => {
+            let last = if key.last < 0 {
+                range_end(key.last.into(), args.len()).ok_or(KeysError::Invalid)?
+            } else {
+                usize::from(key.first) + usize::from(key.last.unsigned_abs())
+            };
+            if last >= args.len() {
+                return Err(KeysError::Invalid);
+            }
+            found.extend((usize::from(key.first)..=last).step_by(usize::from(key.step.max(1))));
+        }
+        KeyForm::Counted => found.extend(counted(key, args)?),
+        KeyForm::After { word, from, parts } => {
+            let is_it = |&at: &usize| args[at].eq_ignore_ascii_case(word.as_bytes());
+            let Some(word) = (usize::from(from)..args.len()).find(is_it) else { return Ok(()) };
+            let left = args.len() - word - 1;
+            let count = if parts > 0 { left / usize::from(parts) } else { left.min(1) };
+            found.extend(word + 1..word + 1 + count);
+        }
+        KeyForm::Unknown => {}
+    }
+    Ok(())
 }
 
 /// The keys of `SORT`: the one that is sorted, and the one behind the last `STORE`.

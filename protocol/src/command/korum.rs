@@ -54,6 +54,14 @@ commands! {
         "Runs a script on one partition; internal";
     KorumEvalRo "korum|eval-ro" -6 [READONLY] [] "0.1.0" "Depends on the script"
         "Runs a script that only reads on one partition; internal";
+    KorumFCall "korum|fcall" -5 [WRITE] [] "0.1.0" "Depends on the function"
+        "Runs a function on one partition; internal";
+    KorumFCallRo "korum|fcall-ro" -5 [READONLY] [] "0.1.0" "Depends on the function"
+        "Runs a function that only reads on one partition; internal";
+    KorumLibraries "korum|libraries" 5 [READONLY] [] "0.1.0" "O(N) with N bytes of code"
+        "Returns the libraries of functions, unless the asker knows them; internal";
+    KorumChangeLibraries "korum|change-libraries" -4 [WRITE] [] "0.1.0" "O(N) with N bytes of code"
+        "Changes the libraries of functions; internal";
     KorumScript "korum|script" -3 [] [] "0.1.0" "O(N) with N digests"
         "Asks a node what it knows of scripts; internal";
     KorumHelp "korum|help" 2 [LOADING STALE] [] "0.1.0" "O(1)"

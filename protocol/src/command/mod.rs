@@ -41,7 +41,7 @@ pub mod resolve;
 pub use args::{ArgsError, Cursor};
 pub use flags::{Categories, Flags, KeyFlags};
 pub use id::CommandId;
-pub use keys::{KeysError, key_positions};
+pub use keys::{KeysError, key_positions, keys_with_flags};
 pub use resolve::{ResolveError, resolve};
 pub use spec::{CommandSpec, Group, KeyForm, KeySpec};
 pub use table::lookup;

@@ -41,8 +41,14 @@ commands! {
         "Looks at commands that took long" { .subcommands(SLOWLOG) };
     Latency "latency" -2 [] [] "2.8.13" "Depends on the subcommand"
         "Looks for what delays commands" { .subcommands(LATENCY) };
+    Acl "acl" -2 [] [] "6.0.0" "Depends on the subcommand"
+        "Asks and changes what users may do" { .subcommands(ACL) };
     Debug "debug" -2 [ADMIN NOSCRIPT LOADING STALE] [] "1.0.0" "Depends on the subcommand"
         "Helps those who develop the server" { .system() };
+    Role "role" 1 [NOSCRIPT LOADING STALE FAST] [] "2.8.12" "O(1)"
+        "Returns the role of the node in replication" { .also(&[Categories::ADMIN, Categories::DANGEROUS]) };
+    Module "module" -2 [] [] "4.0.0" "Depends on the subcommand"
+        "Looks at modules" { .subcommands(MODULE) };
     Monitor "monitor" 1 [ADMIN NOSCRIPT LOADING STALE] [] "1.0.0" "O(1)"
         "Shows all commands that come in";
 }
@@ -92,6 +98,8 @@ commands! {
         "Describes the use of memory" { .tips(tips::SHARDS_SPECIAL) };
     MemoryPurge "memory|purge" 2 [] [] "4.0.0" "Depends on the memory in use, may be slow"
         "Asks the allocator to give memory back" { .tips(tips::SHARDS_ALL_SUCCEED) };
+    MemoryMallocStats "memory|malloc-stats" 2 [] [] "4.0.0" "Depends on the allocator"
+        "Shows what the allocator counts" { .tips(tips::SHARDS_SPECIAL) };
     MemoryHelp "memory|help" 2 [LOADING STALE] [] "4.0.0" "O(1)"
         "Describes the subcommands";
 }
@@ -106,6 +114,46 @@ commands! {
     SlowlogReset "slowlog|reset" 2 [ADMIN LOADING STALE] [] "2.2.12" "O(N) with N entries"
         "Empties the log" { .tips(tips::NODES_ALL_SUCCEED) };
     SlowlogHelp "slowlog|help" 2 [LOADING STALE] [] "6.2.0" "O(1)"
+        "Describes the subcommands";
+}
+
+commands! {
+    static MODULE: Server;
+
+    ModuleList "module|list" 2 [ADMIN NOSCRIPT] [] "4.0.0" "O(N) with N modules"
+        "Lists the modules that are loaded" { .tips(tips::UNSTABLE_ORDER) };
+    ModuleHelp "module|help" 2 [LOADING STALE] [] "5.0.0" "O(1)"
+        "Describes the subcommands";
+}
+
+commands! {
+    static ACL: Server;
+
+    AclCat "acl|cat" -2 [NOSCRIPT LOADING STALE] [] "6.0.0" "O(1), a category is of bounded size"
+        "Lists the categories of commands, or the commands of one";
+    AclDeluser "acl|deluser" -3 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(N) with N connections"
+        "Removes users, and closes their connections";
+    AclDryrun "acl|dryrun" -4 [ADMIN NOSCRIPT LOADING STALE] [] "7.0.0" "O(N) with N arguments"
+        "Tells whether a user may run a command, without running it";
+    AclGenpass "acl|genpass" -2 [NOSCRIPT LOADING STALE] [] "6.0.0" "O(1)"
+        "Makes a password that nobody guesses";
+    AclGetuser "acl|getuser" 3 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(N) with N rules of the user"
+        "Describes a user";
+    AclList "acl|list" 2 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(N) with N users"
+        "Describes all users, by the rules that make them";
+    AclLoad "acl|load" 2 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(1)"
+        "Reads users from a file";
+    AclLog "acl|log" -2 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(N) with N entries"
+        "Shows what was denied, or forgets it";
+    AclSave "acl|save" 2 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(1)"
+        "Writes users to a file";
+    AclSetuser "acl|setuser" -3 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(N) with N rules"
+        "Makes a user, or changes one";
+    AclUsers "acl|users" 2 [ADMIN NOSCRIPT LOADING STALE] [] "6.0.0" "O(N) with N users"
+        "Lists the names of all users";
+    AclWhoami "acl|whoami" 2 [NOSCRIPT LOADING STALE] [] "6.0.0" "O(1)"
+        "Returns the user of this connection";
+    AclHelp "acl|help" 2 [LOADING STALE] [] "6.0.0" "O(1)"
         "Describes the subcommands";
 }
 

@@ -12,8 +12,8 @@ use super::{ClusterMap, Refusal, View};
 /// last one whose room is another than its number.
 pub const SETTING_DATABASES: &str = "databases";
 
-/// Most databases: the room of a key is told in one byte.
-pub const DATABASES_MAX: u16 = 256;
+/// Most databases: the room of a key is told in one byte, and the last one is for keys of Korum's own.
+pub const DATABASES_MAX: u16 = 255;
 
 /// The rooms of the databases, after so many swaps.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -84,6 +84,7 @@ pub fn restore(call: &mut Call<'_>) {
                 call.notify(Classes::GENERIC, "del", place);
             }
         } else {
+            call.fits(value.as_ref())?;
             call.put_value(place, value, deadline);
             call.notify(Classes::GENERIC, "restore", place);
             if let Some(idle) = options.idle_seconds {

@@ -84,6 +84,9 @@ fn rename_if(call: &mut Call<'_>, if_missing: bool) {
         if if_missing && call.look(target).is_some() {
             return call.reply.integer(0);
         }
+        if let Some(Err(text)) = call.keyspace.peek(source.key, 0).map(|entry| call.fits(entry.value())) {
+            return call.reply.error(&text);
+        }
         let entry = call.keyspace.take(source).expect("it was just seen");
         call.effects.delete(source);
         let deadline = entry.deadline_ms();
@@ -129,6 +132,7 @@ pub fn copy(call: &mut Call<'_>) {
         let copy = call.read(source).map(|entry| (entry.to_value(), entry.deadline_ms()));
         let copied = match copy {
             Some((value, deadline)) if replace || call.look(target).is_none() => {
+                call.fits(value.as_ref())?;
                 call.put_value(target, value, deadline);
                 call.notify(Classes::GENERIC, "copy_to", target);
                 true

@@ -244,6 +244,7 @@ fn store(call: &mut Call<'_>, target: usize, options: &Options<'_>, found: &[Byt
             call.notify(Classes::GENERIC, "del", place);
         }
     } else {
+        call.fits(ValueRef::List(&list))?;
         call.put_value(place, Value::List(Box::new(list)), None);
         call.notify(Classes::LIST, "sortstore", place);
     }

@@ -10,7 +10,7 @@ use indexmap::IndexSet;
 use crate::command::args::integer;
 use crate::command::{Call, SYNTAX_ERROR, Stop, reply_string};
 use crate::store::collection::Keyed;
-use crate::store::{Classes, Collection, Keyspace, Set, StringRef, Value};
+use crate::store::{Classes, Collection, Keyspace, Set, StringRef, Value, ValueRef};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -69,6 +69,7 @@ fn store(call: &mut Call<'_>, operation: Operation, event: &'static str) {
         if result.is_empty() {
             call.delete_and_notify(target);
         } else {
+            call.fits(ValueRef::Set(&result))?;
             call.put_value(target, Value::Set(Box::new(result)), None);
             call.notify(Classes::SET, event, target);
         }

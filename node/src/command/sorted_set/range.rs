@@ -7,7 +7,7 @@ use super::bounds::{Bounds, By};
 use crate::command::args::{integer, is};
 use crate::command::{Call, SYNTAX_ERROR, Stop};
 use crate::store::keyspace::Place;
-use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange, Value};
+use crate::store::{Change, Classes, Score, SortedSet, SortedSetChange, Value, ValueRef};
 
 /// What a command of this kind fixes; `None` where its options say it.
 #[derive(Clone, Copy)]
@@ -166,6 +166,8 @@ pub(in crate::command) fn store(call: &mut Call<'_>, target: Place<'_>, set: Sor
     let count = set.len();
     if set.is_empty() {
         call.delete_and_notify(target);
+    } else if let Err(text) = call.fits(ValueRef::SortedSet(&set)) {
+        return call.reply.error(&text);
     } else {
         call.put_value(target, Value::SortedSet(Box::new(set)), None);
         call.notify(Classes::SORTED_SET, event, target);

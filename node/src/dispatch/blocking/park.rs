@@ -206,21 +206,20 @@ impl Parking {
         &self,
         spec: &CommandSpec,
         args: &Args<'_>,
+        names: &Names,
         keyspace: &mut Keyspace,
         effects: &mut Effects,
     ) {
         let Some((token, _)) = self.token.filter(|_| spec.flags.contains(Flags::WRITE)) else { return };
-        let (Some(last), Ok(keys)) = (effects.places().flatten().last(), key_positions(spec, args)) else {
+        let (Some(last), Some(keys)) = (effects.places().flatten().last(), keys_of(spec, args)) else {
             return;
         };
         // What it took, it took from its first key, or did as the last thing.
         let is_from_first = matches!(spec.id, CommandId::BlMove | CommandId::BrPopLPush);
-        let mut keys = keys.map(|at| &args[at]);
-        let key = keys.find(|key| is_from_first || keyspace.hash_position(key) == last);
-        if let Some(key) = key {
-            let position = keyspace.hash_position(key);
-            keyspace.served.note(position, token);
-            effects.push(Some(position), &Effect::Served { key, token });
+        let mut places = keys.map(|at| keyspace.place(names.at(args, at)));
+        if let Some(place) = places.find(|place| is_from_first || place.position == last) {
+            keyspace.served.note(place.position, token);
+            effects.push(Some(place.position), &Effect::Served { key: place.key, token });
         }
     }
 }
@@ -374,3 +373,7 @@ impl Run {
         let _ = self.waiter.sender.send(answered);
     }
 }
+
+#[cfg(test)]
+#[path = "park_tests.rs"]
+mod tests;

@@ -22,7 +22,7 @@ use super::super::batch::{Batch, KEY_TOO_LONG};
 use super::super::caller::Caller;
 use super::super::keyless::{self, Asker};
 use super::super::route::{NOT_SERVED, Route, route};
-use super::super::{alone, everywhere};
+use super::super::{alone, everywhere, functions};
 use super::queue::{Queued, Taken};
 use super::{CROSS_SLOT, Transaction, begin, several};
 use crate::command::unit::watch_request;
@@ -208,7 +208,7 @@ pub(super) async fn run_here(
     };
     let args = parser.args(&request);
     let caller = asker.session.caller(node.config().cluster.consistency);
-    if alone::runs_alone(command.spec, &args) {
+    if alone::runs_alone(command.spec, &args) || functions::must_ask(node, command.spec, &args) {
         return Box::pin(alone::run(node, command.spec, &args, caller, asker, out)).await;
     }
     let mut batch = Batch::new(random());

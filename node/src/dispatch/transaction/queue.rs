@@ -49,7 +49,8 @@ struct Queue {
 /// The command writes, or runs a script, which may.
 #[must_use]
 pub fn may_write(spec: &CommandSpec) -> bool {
-    spec.flags.contains(Flags::WRITE) || matches!(spec.id, CommandId::Eval | CommandId::EvalSha)
+    spec.flags.contains(Flags::WRITE)
+        || matches!(spec.id, CommandId::Eval | CommandId::EvalSha | CommandId::FCall)
 }
 
 /// One queued command.

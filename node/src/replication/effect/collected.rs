@@ -56,6 +56,12 @@ impl Effects {
         self.recording = recording;
     }
 
+    /// Whether effects are encoded, because somebody listens.
+    #[must_use]
+    pub fn is_recording(&self) -> bool {
+        self.recording
+    }
+
     /// How many effects there are: by so many the sequence number grows.
     #[must_use]
     pub fn count(&self) -> usize {

@@ -7,10 +7,11 @@
 //! ```text
 //! effect   = 1 key value | 2 key value deadline | 3 key | 4 key deadline | 5 key | 6 key bytes
 //!          | 7 key offset bytes | 8 | 9 key state | 10 key state deadline | 11 key change
-//!          | 12 key node client number | 13 room
+//!          | 12 key node client number | 13 room | 14 key | 15 key deadline
 //!            set           set until               delete  deadline         persist append
 //!            overwrite            clear  a collection, the same until       a change inside one
 //!            a command that waited was served        clear one database
+//!                                                    has come in parts, the same until
 //! key, bytes = varint length, bytes      deadline, offset = varint
 //! value    = 1 zigzag varint | 2 bytes | 3 bytes                        integer, string, raw string
 //! state, change: see `state`, `change`
@@ -29,10 +30,12 @@ use codec::{
 mod change;
 mod codec;
 mod collected;
+mod part;
 mod state;
 mod stream;
 
 pub use collected::Effects;
+pub use part::put_part;
 pub use state::State;
 
 const SET: u8 = 1;
@@ -48,6 +51,8 @@ const COLLECTION_UNTIL: u8 = 10;
 const CHANGE: u8 = 11;
 const SERVED: u8 = 12;
 const CLEAR_ROOM: u8 = 13;
+const PARTED: u8 = 14;
+const PARTED_UNTIL: u8 = 15;
 
 /// What happened to one key, or to all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +73,13 @@ pub enum Effect<'a> {
         key: &'a [u8],
         /// Its value.
         state: State<'a>,
+        /// Its deadline, Unix ms; `None` if it has none.
+        deadline_ms: Option<u64>,
+    },
+    /// In a chunk: the key now is the collection that has come in parts.
+    Parted {
+        /// The key.
+        key: &'a [u8],
         /// Its deadline, Unix ms; `None` if it has none.
         deadline_ms: Option<u64>,
     },
@@ -170,6 +182,10 @@ impl<'a> Effect<'a> {
                 state.put(out);
                 put_deadline(out, deadline_ms);
             }
+            Self::Parted { key, deadline_ms } => {
+                put_key(out, if deadline_ms.is_some() { PARTED_UNTIL } else { PARTED }, key);
+                put_deadline(out, deadline_ms);
+            }
             Self::Change { key, change } => {
                 put_key(out, CHANGE, key);
                 change::put(out, &change);
@@ -232,7 +248,7 @@ impl<'a> Effect<'a> {
         if kind == CLEAR_ROOM {
             return Ok(Self::ClearRoom { room: take_byte(input)? });
         }
-        if !(SET..=SERVED).contains(&kind) {
+        if !(SET..=PARTED_UNTIL).contains(&kind) {
             return Err(EffectError::UnknownEffect(kind));
         }
         let key = take_bytes(input)?;
@@ -251,6 +267,8 @@ impl<'a> Effect<'a> {
                 let state = State::take(input)?;
                 Self::Collection { key, state, deadline_ms: Some(take_varint(input)?) }
             }
+            PARTED => Self::Parted { key, deadline_ms: None },
+            PARTED_UNTIL => Self::Parted { key, deadline_ms: Some(take_varint(input)?) },
             CHANGE => Self::Change { key, change: change::take(input)? },
             SERVED => {
                 let (node, client) = (take_varint(input)?, take_varint(input)?);
@@ -269,6 +287,7 @@ impl<'a> Effect<'a> {
         match *self {
             Self::Set { key, .. }
             | Self::Collection { key, .. }
+            | Self::Parted { key, .. }
             | Self::Change { key, .. }
             | Self::Delete { key }
             | Self::Deadline { key, .. }
@@ -302,6 +321,7 @@ mod tests {
             value(StringRef::Integer(number)),
             value(StringRef::Bytes(bytes)),
             value(StringRef::Raw(bytes)),
+            Effect::Parted { key, deadline_ms: deadline },
             Effect::Delete { key },
             Effect::Deadline { key, deadline_ms: deadline },
             Effect::Append { key, tail: bytes },

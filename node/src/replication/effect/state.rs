@@ -19,9 +19,9 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
-use crate::store::{
-    Hash, HashChange, Kind, List, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef,
-};
+use crate::store::set::INTEGERS_MAX;
+use crate::store::sorted_set::PACKED_MEMBERS_MAX;
+use crate::store::{HashChange, Kind, ListChange, Score, Stream, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,11 +44,7 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
                 put_bytes(out, value);
             }
             if let Some(deadlines) = deadlines {
-                let mut part = BytesMut::new();
-                deadlines.for_each(|deadline| {
-                    put_varint(&mut part, deadline.map_or(0, |at| at.saturating_add(1)))
-                });
-                put_bytes(out, &part);
+                put_bytes(out, &put_deadlines(deadlines));
             }
         }
         ValueRef::List(list) => {
@@ -73,11 +69,23 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
     }
 }
 
+<<<<<<< HEAD
 /// Largest number of a form.
 const FORM_MAX: u8 = 2;
 
 fn head(out: &mut BytesMut, kind: Kind, form: u8, items: usize) {
     out.put_u8(kind as u8 | form << 4);
+=======
+/// The deadlines of fields, in the order of the fields.
+pub(super) fn put_deadlines(deadlines: impl Iterator<Item = Option<u64>>) -> BytesMut {
+    let mut part = BytesMut::new();
+    deadlines.for_each(|deadline| put_varint(&mut part, deadline.map_or(0, |at| at.saturating_add(1))));
+    part
+}
+
+fn head(out: &mut BytesMut, kind: Kind, items: usize) {
+    out.put_u8(kind as u8);
+>>>>>>> main
     put_varint(out, items as u64);
 }
 
@@ -129,13 +137,39 @@ impl<'a> State<'a> {
         std::iter::from_fn(move || take_bytes(&mut rest).ok())
     }
 
+    /// What kind of collection it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// The collection.
     #[must_use]
     pub fn to_value(&self) -> Value {
+        // What can only be the state of a table keeps its order: small forms have other ones.
+        let is_table = match self.kind {
+            Kind::Set => self.count > INTEGERS_MAX,
+            Kind::SortedSet => self.count / 2 > PACKED_MEMBERS_MAX,
+            Kind::Hash | Kind::List | Kind::Stream => false,
+        };
+        let mut value = if is_table { self.kind.empty_table() } else { self.kind.empty() };
+        // A stream that is none stays empty.
+        let _ = self.append_to(&mut value);
+        value
+    }
+
+    /// Adds its items behind those of a collection of the same kind; whether they fit there.
+    #[must_use]
+    pub fn append_to(&self, value: &mut Value) -> bool {
         let mut items = self.items();
+<<<<<<< HEAD
         match self.kind {
             Kind::Hash => {
                 let mut hash = Hash::in_form(self.form);
+=======
+        match (self.kind, value) {
+            (Kind::Hash, Value::Hash(hash)) => {
+>>>>>>> main
                 let mut fields = Vec::new();
                 for _ in 0..self.count / 2 {
                     let Some((field, value)) = items.next().zip(items.next()) else { break };
@@ -146,26 +180,35 @@ impl<'a> State<'a> {
                 for (field, deadline_ms) in fields.into_iter().zip(deadlines) {
                     hash.apply(&HashChange::Deadline { field, deadline_ms });
                 }
-                Value::Hash(Box::new(hash))
+                true
             }
-            Kind::List => {
-                let mut list = List::default();
+            (Kind::List, Value::List(list)) => {
                 items.for_each(|item| list.apply(&ListChange::PushBack { item }));
-                Value::List(Box::new(list))
+                true
             }
+<<<<<<< HEAD
             Kind::Stream => Value::Stream(Box::new(Stream::from_parts(items).unwrap_or_default())),
             Kind::Set => {
                 let mut set = Set::in_form(self.form);
+=======
+            (Kind::Stream, Value::Stream(stream)) => stream.append_parts(items),
+            (Kind::Set, Value::Set(set)) => {
+>>>>>>> main
                 items.for_each(|member| set.add(member));
-                Value::Set(Box::new(set))
+                true
             }
+<<<<<<< HEAD
             Kind::SortedSet => {
                 let mut set = SortedSet::in_form(self.form);
+=======
+            (Kind::SortedSet, Value::SortedSet(set)) => {
+>>>>>>> main
                 while let Some((member, score)) = items.next().zip(items.next()) {
                     set.put(member, Score::from_bytes(score).unwrap_or_default());
                 }
-                Value::SortedSet(Box::new(set))
+                true
             }
+            _ => false,
         }
     }
 }
@@ -183,7 +226,11 @@ fn take_deadlines(mut part: &[u8]) -> Option<Vec<Option<u64>>> {
 mod tests {
     use super::*;
     use crate::store::xstream::{Fields, StreamChange, StreamId};
+<<<<<<< HEAD
     use crate::store::{SetChange, SortedSetChange};
+=======
+    use crate::store::{Hash, List, Set, SortedSet};
+>>>>>>> main
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {

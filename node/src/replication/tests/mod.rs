@@ -128,7 +128,7 @@ impl Sim {
 fn i2_acknowledged_writes_are_on_every_holder_under_random_faults() {
     let seeds: u64 = std::env::var("KORUM_TEST_SCHEDULES").ok().and_then(|it| it.parse().ok()).unwrap_or(100);
     let first: u64 = std::env::var("KORUM_TEST_FIRST").ok().and_then(|it| it.parse().ok()).unwrap_or(0);
-    let mut counts = [0; 7];
+    let mut counts = [0; 8];
     for seed in first..first + seeds {
         let run = std::panic::catch_unwind(|| {
             let mut sim = Sim::new(seed);
@@ -137,20 +137,21 @@ fn i2_acknowledged_writes_are_on_every_holder_under_random_faults() {
                 sim.check();
             }
             sim.rest();
-            let [repaired, streamed] = sim.sent;
-            [sim.answered, sim.cutovers, sim.small, sim.large, sim.passed, repaired, streamed]
+            let [repaired, streamed, parts] = sim.sent;
+            [sim.answered, sim.cutovers, sim.small, sim.large, sim.passed, repaired, streamed, parts]
         });
         let Ok(run) = run else { panic!("with seed {seed}") };
         counts.iter_mut().zip(run).for_each(|(count, of_run)| *count += of_run);
     }
-    let [answered, cutovers, small, large, passed, repaired, streamed] = counts;
+    let [answered, cutovers, small, large, passed, repaired, streamed, parts] = counts;
     println!("{seeds} schedules, {answered} answers, {cutovers} cutovers");
-    println!("{repaired} copies were repaired, {streamed} streamed");
+    println!("{repaired} copies were repaired, {streamed} streamed, with {parts} parts of collections");
     println!("{small} small frames, {large} large ones, {passed} small ones between their pieces");
     assert!(answered as u64 > 20 * seeds, "the schedules hardly answer anything: {answered}");
     assert!(cutovers as u64 > seeds, "the schedules hardly move anything: {cutovers}");
     assert!(large as u64 > seeds, "the schedules hardly send anything large: {large}");
     assert!(repaired as u64 > seeds, "the schedules hardly repair anything: {repaired}");
     assert!(streamed as u64 > seeds, "the schedules hardly stream anything: {streamed}");
+    assert!(parts as u64 > 10 * seeds, "the schedules hardly send anything in parts: {parts}");
     assert!(4 * passed as u64 > seeds, "hardly anything passes between pieces: {passed}");
 }

@@ -18,6 +18,7 @@ impl Sim {
         if self.leased_run(at).is_none() {
             return;
         }
+        let (chunk_bytes, at_once) = (self.chunk_bytes, [1, 4, 16][self.random.random_range(0..3)]);
         let view = Arc::clone(&self.views[self.nodes[at].routed]);
         let tasks: Vec<_> =
             plan::tasks(&view, id(at)).into_iter().filter(|it| it.partition == PARTITION).collect();
@@ -56,8 +57,10 @@ impl Sim {
             }
         }
         for target in streamed {
-            let sent = primary.catch_up(PARTITION, history, keyspace, target, 1);
-            count(&mut self.sent, sent);
+            for _ in 0..at_once {
+                let sent = primary.catch_up(PARTITION, history, keyspace, target, chunk_bytes);
+                count(&mut self.sent, sent);
+            }
         }
         if ready.is_empty() || node.proposing.is_some() {
             return;

@@ -96,7 +96,7 @@ impl Sim {
                 continue;
             };
             if primary.compared(link.peer, &link, answer) {
-                let sent = primary.catch_up(PARTITION, history, keyspace, link.peer, 1);
+                let sent = primary.catch_up(PARTITION, history, keyspace, link.peer, self.chunk_bytes);
                 count(&mut self.sent, sent);
             }
         }

@@ -16,7 +16,7 @@ use crate::replication::message::{Acknowledged, Compared};
 use crate::replication::primary::{Piece, Sent, Waits};
 use crate::replication::transition::{LinkBook, Me, transition};
 use crate::store::served::Token;
-use crate::store::{HashPosition, HashRange, Keyspace, Partition, StringRef, Value, ValueRef};
+use crate::store::{HashPosition, HashRange, Keyspace, Kind, Partition, StringRef, Value, ValueRef};
 
 pub(super) const NODES: usize = 4;
 pub(super) const KEYS: u64 = 5;
@@ -101,6 +101,8 @@ pub(super) struct Sim {
     pub(super) random: StdRng,
     /// Effects that a copy remembers.
     pub(super) backlog_max: usize,
+    /// Bytes of a chunk, and of a part.
+    pub(super) chunk_bytes: usize,
     pub(super) views: Vec<Arc<View>>,
     pub(super) nodes: Vec<Process>,
     pub(super) wires: Vec<Wire>,
@@ -111,6 +113,9 @@ pub(super) struct Sim {
     pub(super) next_value: u64,
     /// What was at each position that a copy has stood at.
     pub(super) contents: BTreeMap<Position, Content>,
+    /// Where each node's copy stood at the last look.
+    pub(super) stood: [Option<Position>; NODES],
+    pub(super) looks: u64,
     /// The newest value of each key that was acknowledged or shown.
     pub(super) known: BTreeMap<u64, u64>,
     /// Runs that the map does not know yet.
@@ -121,14 +126,15 @@ pub(super) struct Sim {
     pub(super) small: usize,
     pub(super) large: usize,
     pub(super) passed: usize,
-    /// Copies that were repaired, and that were streamed.
-    pub(super) sent: [usize; 2],
+    /// Copies that were repaired, that were streamed, and parts of large collections.
+    pub(super) sent: [usize; 3],
 }
 
-pub(super) fn count(sent: &mut [usize; 2], now: Option<Sent>) {
+pub(super) fn count(sent: &mut [usize; 3], now: Option<Sent>) {
     match now.map(|sent| sent.what) {
         Some(Piece::Repair) => sent[0] += 1,
         Some(Piece::FirstChunk) => sent[1] += 1,
+        Some(Piece::Part) => sent[2] += 1,
         Some(Piece::NextChunk) | None => {}
     }
 }
@@ -155,11 +161,16 @@ pub(super) struct Content {
     services: Vec<(HashPosition, u64, u64)>,
 }
 
+/// The key of the collection of a kind.
+pub(super) fn collection(kind: Kind) -> [u8; 1] {
+    name(KEYS + GUESTS + QUEUES + kind as u64)
+}
+
 /// The content of a copy.
 pub(super) fn content(keyspace: &Keyspace) -> Content {
-    let others = (KEYS + GUESTS..KEYS + GUESTS + QUEUES)
-        .map(|key| keyspace.peek(&name(key), 0).map(|entry| entry.to_value()))
-        .collect();
+    let queues = (0..QUEUES).map(|queue| service(queue, 0, 0).0);
+    let others = queues.chain(Kind::ALL.into_iter().map(collection));
+    let others = others.map(|key| keyspace.peek(&key, 0).map(|entry| entry.to_value())).collect();
     let services = keyspace.served.within(HashRange::ALL).into_iter();
     let mut services: Vec<_> =
         services.map(|service| (service.place, service.token.client, service.token.number)).collect();
@@ -216,6 +227,7 @@ impl Sim {
         let view = view.apply(&MapChange::SetReplication { replication }).unwrap_or(view);
         let view = Arc::new(test_maps::caught_up(&view));
         let backlog_max = [0, 3, 64][random.random_range(0..3)];
+        let chunk_bytes = [1, 60][random.random_range(0..2)];
         let node = |at: usize| Process {
             partition: empty_partition(backlog_max),
             routed: 0,
@@ -229,6 +241,7 @@ impl Sim {
         let mut sim = Self {
             random,
             backlog_max,
+            chunk_bytes,
             views: vec![view],
             nodes,
             wires: Vec::new(),
@@ -237,6 +250,8 @@ impl Sim {
             proposals: 0,
             next_value: 0,
             contents: BTreeMap::new(),
+            stood: [None; NODES],
+            looks: 0,
             known: BTreeMap::new(),
             registering: [false; NODES],
             answered: 0,
@@ -244,7 +259,7 @@ impl Sim {
             small: 0,
             large: 0,
             passed: 0,
-            sent: [0; 2],
+            sent: [0; 3],
         };
         for at in 0..NODES {
             let view = Arc::clone(&sim.views[0]);

@@ -175,7 +175,7 @@ fn model_apply(model: &mut Content, effect: Effect<'_>) {
             bytes.resize(bytes.len().max(offset + new.len()), 0);
             bytes[offset..offset + new.len()].copy_from_slice(new);
         }),
-        Effect::Served { .. } => {}
+        Effect::Served { .. } | Effect::Parted { .. } => {}
         Effect::Clear => model.clear(),
         Effect::ClearRoom { room } => model.retain(|key, _| split(key).0 != room),
     }

@@ -133,6 +133,12 @@ impl Stream {
         self.blocks.keys().copied()
     }
 
+    /// The first id of the last block.
+    #[must_use]
+    pub fn last_block(&self) -> Option<StreamId> {
+        self.blocks.keys().next_back().copied()
+    }
+
     /// The group of this name.
     #[must_use]
     pub fn group(&self, name: &[u8]) -> Option<&Group> {

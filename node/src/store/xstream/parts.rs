@@ -10,6 +10,7 @@
 //! pending    = for each, in order: id | index of its consumer | time | count
 //! ```
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Stream;
@@ -29,18 +30,36 @@ impl Stream {
     }
 
     /// Gives all parts, in order.
-    pub fn parts(&self, mut each: impl FnMut(&[u8])) {
+    pub fn parts(&self, each: impl FnMut(&[u8])) {
+        let _ = self.parts_behind(None, usize::MAX, each);
+    }
+
+    /// Gives the first part, the blocks behind that which begins with `after`, until they take `budget_bytes` and at
+    /// least one, and behind the last block all groups. Returns where to go on, and whether that was all.
+    pub fn parts_behind(
+        &self,
+        after: Option<StreamId>,
+        budget_bytes: usize,
+        mut each: impl FnMut(&[u8]),
+    ) -> (Option<StreamId>, bool) {
         let mut part = Vec::new();
         put_id(&mut part, self.last_id);
         put_id(&mut part, self.max_deleted);
         put_number(&mut part, self.entries_added);
         each(&part);
-        for (first, block) in &self.blocks {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let (mut bytes, mut last) = (0, after);
+        for (first, block) in self.blocks.range((from, Bound::Unbounded)) {
+            if last != after && bytes >= budget_bytes {
+                return (last, false);
+            }
             part.clear();
             part.push(PART_BLOCK);
             put_id(&mut part, *first);
             block.write(&mut part);
             each(&part);
+            bytes += part.len();
+            last = Some(*first);
         }
         for (name, group) in self.groups() {
             part.clear();
@@ -49,6 +68,24 @@ impl Stream {
             put_group(&mut part, group);
             each(&part);
         }
+        (last, true)
+    }
+
+    /// Adds what such a row of parts holds, behind what there is; whether it fits there.
+    #[must_use]
+    pub fn append_parts<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> bool {
+        let Some(more) = Self::from_parts(parts) else { return false };
+        let last = self.blocks.values().next_back().map(|block| block.last);
+        let first = more.blocks.keys().next().copied();
+        if last.zip(first).is_some_and(|(last, first)| first <= last) {
+            return false;
+        }
+        (self.last_id, self.max_deleted, self.entries_added) =
+            (more.last_id, more.max_deleted, more.entries_added);
+        self.len += more.len;
+        self.block_bytes += more.block_bytes;
+        self.blocks.extend(more.blocks);
+        more.groups.into_iter().all(|(name, group)| self.add_group(&name, group))
     }
 
     /// The stream of these parts, if they are one.

@@ -25,6 +25,7 @@ use stream::StreamForm;
 use string::{read, read_length, read_number, take, take_array, write, write_length};
 
 mod forms;
+pub mod functions;
 mod listpack;
 mod stream;
 mod string;
@@ -114,17 +115,19 @@ pub fn dump(value: ValueRef<'_>) -> Vec<u8> {
             }
         }
     }
-    out.extend_from_slice(&version.to_le_bytes());
-    let checksum = crc64::checksum(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
+    finish(&mut out, version);
     out
 }
 
-/// The value in a payload.
-///
-/// # Errors
-/// When the payload is damaged, or its content is none that is known here.
-pub fn restore(payload: &[u8]) -> Result<Value, RdbError> {
+/// Appends version and checksum.
+fn finish(out: &mut Vec<u8>, version: u16) {
+    out.extend_from_slice(&version.to_le_bytes());
+    let checksum = crc64::checksum(out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// A payload without its footer.
+fn checked(payload: &[u8]) -> Result<&[u8], RdbError> {
     let body = payload.len().checked_sub(FOOTER_BYTES).ok_or(RdbError::Footer)?;
     let footer = &payload[body..];
     if u16::from_le_bytes([footer[0], footer[1]]) > VERSION_MAX
@@ -132,7 +135,15 @@ pub fn restore(payload: &[u8]) -> Result<Value, RdbError> {
     {
         return Err(RdbError::Footer);
     }
-    let mut input = &payload[..body];
+    Ok(&payload[..body])
+}
+
+/// The value in a payload.
+///
+/// # Errors
+/// When the payload is damaged, or its content is none that is known here.
+pub fn restore(payload: &[u8]) -> Result<Value, RdbError> {
+    let mut input = checked(payload)?;
     let value = match take(&mut input, 1)? {
         [TYPE_STRING] => ValueRef::string(&read(&mut input)?).to_value(),
         [TYPE_LIST] => list(Form::Plain(1), &mut input)?,
