@@ -26,11 +26,8 @@ use super::replica::in_order;
 pub use super::waits::{Settlement, Waits};
 use crate::dispatch::blocking::park::Waiter;
 use crate::env::mistake::{Mistake, makes};
-<<<<<<< HEAD
-use crate::store::served::Service;
-=======
 use crate::store::parts::PartsId;
->>>>>>> main
+use crate::store::served::Service;
 use crate::store::waiting::Waiting;
 use crate::store::{HashPosition, Keyspace};
 
@@ -438,14 +435,6 @@ impl Primary {
             let next = HashPosition::START;
             copy.stage = Stage::Streaming { link: Arc::clone(&link), next, parts: None };
         }
-<<<<<<< HEAD
-        let Stage::Streaming { next, .. } = &mut copy.stage else { return None };
-        let what = if *next == HashPosition::START { Piece::FirstChunk } else { Piece::NextChunk };
-        let mut entries = Rope::new();
-        let chunk = keyspace.read_chunk(*next, chunk_bytes, &mut entries);
-        let services = told(keyspace.served.within(chunk.range));
-        let bytes = entries.len() + SERVICE_BYTES * services.len();
-=======
         let Stage::Streaming { next, parts, .. } = &mut copy.stage else { return None };
         let is_first = *next == HashPosition::START && parts.is_none();
         // What was being sent in parts may be gone.
@@ -473,9 +462,8 @@ impl Primary {
                 keyspace.read_parted(*next, id, &mut entries)
             }
         };
-        let services = keyspace.served.within(chunk.range);
+        let services = told(keyspace.served.within(chunk.range));
         let bytes = part.len() + entries.len() + SERVICE_BYTES * services.len();
->>>>>>> main
         let (from, to) = (chunk.range.from.get(), chunk.range.until.get());
         let body = Body::Chunk { from, to, services, bytes: &entries };
         let place = link.append(&Message { partition, era, body });

@@ -19,9 +19,7 @@ use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
-use crate::store::set::INTEGERS_MAX;
-use crate::store::sorted_set::PACKED_MEMBERS_MAX;
-use crate::store::{HashChange, Kind, ListChange, Score, Stream, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,13 +67,6 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
     }
 }
 
-<<<<<<< HEAD
-/// Largest number of a form.
-const FORM_MAX: u8 = 2;
-
-fn head(out: &mut BytesMut, kind: Kind, form: u8, items: usize) {
-    out.put_u8(kind as u8 | form << 4);
-=======
 /// The deadlines of fields, in the order of the fields.
 pub(super) fn put_deadlines(deadlines: impl Iterator<Item = Option<u64>>) -> BytesMut {
     let mut part = BytesMut::new();
@@ -83,9 +74,11 @@ pub(super) fn put_deadlines(deadlines: impl Iterator<Item = Option<u64>>) -> Byt
     part
 }
 
-fn head(out: &mut BytesMut, kind: Kind, items: usize) {
-    out.put_u8(kind as u8);
->>>>>>> main
+/// Largest number of a form.
+const FORM_MAX: u8 = 2;
+
+fn head(out: &mut BytesMut, kind: Kind, form: u8, items: usize) {
+    out.put_u8(kind as u8 | form << 4);
     put_varint(out, items as u64);
 }
 
@@ -146,13 +139,12 @@ impl<'a> State<'a> {
     /// The collection.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // What can only be the state of a table keeps its order: small forms have other ones.
-        let is_table = match self.kind {
-            Kind::Set => self.count > INTEGERS_MAX,
-            Kind::SortedSet => self.count / 2 > PACKED_MEMBERS_MAX,
-            Kind::Hash | Kind::List | Kind::Stream => false,
+        let mut value = match self.kind {
+            Kind::Hash => Value::Hash(Box::new(Hash::in_form(self.form))),
+            Kind::Set => Value::Set(Box::new(Set::in_form(self.form))),
+            Kind::SortedSet => Value::SortedSet(Box::new(SortedSet::in_form(self.form))),
+            Kind::List | Kind::Stream => self.kind.empty(),
         };
-        let mut value = if is_table { self.kind.empty_table() } else { self.kind.empty() };
         // A stream that is none stays empty.
         let _ = self.append_to(&mut value);
         value
@@ -162,14 +154,8 @@ impl<'a> State<'a> {
     #[must_use]
     pub fn append_to(&self, value: &mut Value) -> bool {
         let mut items = self.items();
-<<<<<<< HEAD
-        match self.kind {
-            Kind::Hash => {
-                let mut hash = Hash::in_form(self.form);
-=======
         match (self.kind, value) {
             (Kind::Hash, Value::Hash(hash)) => {
->>>>>>> main
                 let mut fields = Vec::new();
                 for _ in 0..self.count / 2 {
                     let Some((field, value)) = items.next().zip(items.next()) else { break };
@@ -186,23 +172,12 @@ impl<'a> State<'a> {
                 items.for_each(|item| list.apply(&ListChange::PushBack { item }));
                 true
             }
-<<<<<<< HEAD
-            Kind::Stream => Value::Stream(Box::new(Stream::from_parts(items).unwrap_or_default())),
-            Kind::Set => {
-                let mut set = Set::in_form(self.form);
-=======
             (Kind::Stream, Value::Stream(stream)) => stream.append_parts(items),
             (Kind::Set, Value::Set(set)) => {
->>>>>>> main
                 items.for_each(|member| set.add(member));
                 true
             }
-<<<<<<< HEAD
-            Kind::SortedSet => {
-                let mut set = SortedSet::in_form(self.form);
-=======
             (Kind::SortedSet, Value::SortedSet(set)) => {
->>>>>>> main
                 while let Some((member, score)) = items.next().zip(items.next()) {
                     set.put(member, Score::from_bytes(score).unwrap_or_default());
                 }
@@ -226,11 +201,7 @@ fn take_deadlines(mut part: &[u8]) -> Option<Vec<Option<u64>>> {
 mod tests {
     use super::*;
     use crate::store::xstream::{Fields, StreamChange, StreamId};
-<<<<<<< HEAD
-    use crate::store::{SetChange, SortedSetChange};
-=======
-    use crate::store::{Hash, List, Set, SortedSet};
->>>>>>> main
+    use crate::store::{List, SetChange, SortedSetChange};
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {
