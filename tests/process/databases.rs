@@ -151,12 +151,18 @@ fn swapped_databases_are_swapped_for_all_and_stay_so() {
         assert!(ask(&mut cluster.client(2), words).is_ok());
     }
     assert_eq!((values(&cluster, 1, 0), values(&cluster, 1, 1)), (all("one"), all("zero")));
+    // What was removed from one is removed on every copy.
+    fill(&cluster, 0, 5, "five");
+    assert!(ask(&mut client(&cluster, 2, 5), "FLUSHDB").is_ok());
     // A node dies, and comes back.
     cluster.kill(1);
     let begin = Instant::now();
     soon("others serve", || values(&cluster, 0, 0) == all("one"));
     assert_eq!((values(&cluster, 2, 0), values(&cluster, 2, 1)), (all("one"), all("zero")));
     assert!(begin.elapsed() < Duration::from_secs(30));
+    let size = |cluster: &Cluster, node, database| ask(&mut client(cluster, node, database), "DBSIZE");
+    let sizes = [0, 1, 5].map(|database| size(&cluster, 2, database));
+    assert_eq!(sizes, [Reply::Integer(60), Reply::Integer(60), Reply::Integer(0)]);
     assert!(ask(&mut cluster.client(2), "SWAPDB 1 2").is_ok());
     cluster.launch_again(1, false);
     cluster.wait_ready(PATIENCE);
@@ -168,4 +174,9 @@ fn swapped_databases_are_swapped_for_all_and_stay_so() {
         info.contains("db0:keys=60,") && info.contains("db2:keys=60,") && !info.contains("db1:"),
         "{info}"
     );
+    // Whoever has caught up counts its keys too.
+    cluster.kill(0);
+    soon("others serve", || size(&cluster, 2, 0) == Reply::Integer(60));
+    assert_eq!(size(&cluster, 1, 2), Reply::Integer(60));
+    assert_eq!((values(&cluster, 1, 0), values(&cluster, 2, 2)), (all("one"), all("zero")));
 }

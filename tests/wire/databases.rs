@@ -38,7 +38,7 @@ fn a_connection_has_a_database_until_it_is_reset() {
             "+OK|$1|1|+OK|$1|0|-ERR invalid second DB index|-ERR DB index is out of range|",
         ),
         (
-            "SELECT 7\nDBSIZE\nSET c 1\nMULTI\nSET d 1\nFLUSHDB\nSET e 1\nEXEC\nKEYS *\nFLUSHDB\nSELECT 0\nDBSIZE",
+            "SELECT 7\nDBSIZE\nSET c 1\nMULTI\nSET {e}d 1\nFLUSHDB\nSET e 1\nEXEC\nKEYS *\nFLUSHDB\nSELECT 0\nDBSIZE",
             "+OK|:0|+OK|+OK|+QUEUED|+QUEUED|+QUEUED|*3|+OK|+OK|+OK|*1|$1|e|+OK|+OK|:1|",
         ),
     ] {

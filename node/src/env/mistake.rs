@@ -27,6 +27,8 @@ pub enum Mistake {
     LeaseNotRechecked,
     /// What Raft has written is taken for durable although it was not synced.
     UnsyncedLog,
+    /// A copy that is repaired or streamed is not told which waiting commands were served.
+    ForgottenServices,
 }
 
 /// All of them.
@@ -41,6 +43,7 @@ pub const MISTAKES: &[Mistake] = &[
     Mistake::RelativeDeadline,
     Mistake::LeaseNotRechecked,
     Mistake::UnsyncedLog,
+    Mistake::ForgottenServices,
 ];
 
 /// Is this mistake to be made?

@@ -27,6 +27,7 @@ pub use super::waits::{Settlement, Waits};
 use crate::dispatch::blocking::park::Waiter;
 use crate::env::mistake::{Mistake, makes};
 use crate::store::parts::PartsId;
+use crate::store::served::Service;
 use crate::store::waiting::Waiting;
 use crate::store::{HashPosition, Keyspace};
 
@@ -461,7 +462,7 @@ impl Primary {
                 keyspace.read_parted(*next, id, &mut entries)
             }
         };
-        let services = keyspace.served.within(chunk.range);
+        let services = told(keyspace.served.within(chunk.range));
         let bytes = part.len() + entries.len() + SERVICE_BYTES * services.len();
         let (from, to) = (chunk.range.from.get(), chunk.range.until.get());
         let body = Body::Chunk { from, to, services, bytes: &entries };
@@ -490,7 +491,7 @@ fn repair<'a>(
     let steps: Vec<HashPosition> = steps.collect();
     let places = in_order(&steps, &standing.ahead);
     let keys = keyspace.read_places(&places, REPAIR_BYTES_MAX, states)?;
-    let services = keyspace.served.at(&places);
+    let services = told(keyspace.served.at(&places));
     let body = Body::Repair {
         from: standing.position,
         common: standing.common,
@@ -501,6 +502,11 @@ fn repair<'a>(
         bytes: &*states,
     };
     Some((body, keys))
+}
+
+/// What is told of the commands that were served.
+fn told(services: Vec<Service>) -> Vec<Service> {
+    if makes(Mistake::ForgottenServices) { Vec::new() } else { services }
 }
 
 /// What a cutover would do, beside making its target a holder.

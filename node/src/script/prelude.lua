@@ -10,7 +10,7 @@ local host = ...
 local G = _G
 local error, type, tostring, select = error, type, tostring, select
 local pcall, xpcall, rawget, rawset, setmetatable = pcall, xpcall, rawget, rawset, setmetatable
-local tonumber, pairs, next = tonumber, pairs, next
+local pairs = pairs
 local loadstring, setfenv, sub, concat = loadstring, setfenv, string.sub, table.concat
 local gsub, floor = string.gsub, math.floor
 local collectgarbage = collectgarbage
@@ -52,15 +52,7 @@ end
 redis.acl_check_cmd = host.acl_check_cmd
 function redis.replicate_commands() return true end
 
--- All effects are replicated, whatever a script asks for.
-function redis.set_repl(...)
-  if select("#", ...) ~= 1 then error("redis.set_repl() requires two arguments.", 0) end
-  local flags = tonumber((...)) or 0
-  if flags < 0 or flags > 3 then
-    error("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.", 0)
-  end
-end
-
+redis.set_repl = host.set_repl
 function redis.breakpoint() return false end
 function redis.debug() end
 
@@ -448,6 +440,7 @@ function loading_redis.register_function(...)
     { name = name, callback = callback, description = description, flags = flags }
 end
 
+setmetatable(loading_redis, missing)
 local loading = setmetatable({ redis = protect(loading_redis) }, missing)
 
 setmetatable(base, missing)

@@ -39,8 +39,10 @@ const MEMORY_KEPT: usize = 32 << 20;
 /// Instructions between two looks at the clock, by the memory that is used: some microseconds each time. What one
 /// instruction can do to a value takes at most about 20 ms, since that is all that memory allows.
 const INSTRUCTIONS: [(usize, u32); 3] = [(4 << 20, 1000), (32 << 20, 200), (usize::MAX, 40)];
-/// Scripts, and libraries, that a thread keeps compiled.
+/// Scripts that a thread keeps compiled.
 const COMPILED_MAX: usize = 1024;
+/// Libraries that it does, older versions of them included.
+const LIBRARIES_MAX: usize = 256;
 /// How long the code of a library may run that registers its functions.
 const LOAD_LIMIT: Duration = Duration::from_millis(500);
 /// How scripts are called in errors.
@@ -110,8 +112,15 @@ struct Room {
     load: Function,
     /// Calls a function: whether it came to its end, and what it gave.
     call: Function,
-    /// The functions of libraries, by name, by the digests of their code and when they were loaded.
-    compiled: HashMap<(Digest, u64), HashMap<Vec<u8>, Function>>,
+    /// The functions of libraries by name, in a table each, by the digests of their code and when they were loaded.
+    compiled: HashMap<(Digest, u64), Table>,
+}
+
+/// What a library has registered.
+struct Registered {
+    functions: Vec<FunctionOf>,
+    /// By name. One value of Lua that is held from outside, whatever the number: there can be some thousand of those.
+    callbacks: Table,
 }
 
 /// What runs.
@@ -195,11 +204,10 @@ pub fn register(code: &[u8], scripts: &Arc<Scripts>) -> Result<Library, String> 
     if code.len() > library::CODE_BYTES_MAX {
         return Err(library::TOO_LONG.into());
     }
-    let registered = with_vm(|vm| vm.load(body, scripts))?;
-    if registered.is_empty() {
+    let functions = with_vm(|vm| vm.load(body, scripts).map(|registered| registered.functions))?;
+    if functions.is_empty() {
         return Err("ERR No functions registered".into());
     }
-    let functions = registered.into_iter().map(|(function, _)| function).collect();
     Ok(Library { name, code: Bytes::copy_from_slice(code), functions, loaded: 0 })
 }
 
@@ -278,7 +286,7 @@ impl Vm {
     }
 
     /// Runs the code of a library: what it has registered.
-    fn load(&self, body: &[u8], scripts: &Arc<Scripts>) -> Result<Vec<(FunctionOf, Function)>, String> {
+    fn load(&self, body: &[u8], scripts: &Arc<Scripts>) -> Result<Registered, String> {
         let chunk = self.lua.load(body).set_name(FUNCTION_CHUNK_NAME).set_mode(ChunkMode::Text);
         let chunk = chunk.set_environment(self.functions.globals.clone());
         let chunk = chunk.into_function().map_err(|error| match error {
@@ -289,9 +297,7 @@ impl Vm {
         let outcome = self.functions.load.call::<(bool, Value)>(chunk);
         let text = match outcome {
             Ok((true, Value::Table(list))) => {
-                let functions: mlua::Result<_> =
-                    list.sequence_values::<Table>().map(|entry| registered(&entry?)).collect();
-                return functions.map_err(|error| format!("ERR {}", raise::read(&error).0));
+                return self.registered(&list).map_err(|error| format!("ERR {}", raise::read(&error).0));
             }
             Ok((_, problem)) => problem_text(&problem).0,
             Err(error) => format!("ERR {}", raise::read(&error).0),
@@ -306,15 +312,32 @@ impl Vm {
             let (_, body) = library::read_header(&kept.library.code)?;
             let scripts = Arc::default();
             let functions = self.load(body, &scripts)?;
-            if self.functions.compiled.len() >= COMPILED_MAX {
+            if self.functions.compiled.len() >= LIBRARIES_MAX {
                 self.functions.compiled.clear();
             }
-            let functions =
-                functions.into_iter().map(|(of, function)| (of.name.to_vec(), function)).collect();
-            self.functions.compiled.insert(which, functions);
+            self.functions.compiled.insert(which, functions.callbacks);
         }
-        let found = self.functions.compiled.get(&which).and_then(|functions| functions.get(name));
-        found.cloned().ok_or_else(|| "ERR Function not found".to_owned())
+        let callbacks = self.functions.compiled.get(&which);
+        let name = self.lua.create_string(name).map_err(|error| format!("ERR {error}"))?;
+        let found = callbacks.and_then(|callbacks| callbacks.raw_get::<Function>(name).ok());
+        found.ok_or_else(|| "ERR Function not found".to_owned())
+    }
+
+    /// Takes over what a library has registered.
+    fn registered(&self, list: &Table) -> mlua::Result<Registered> {
+        let (mut functions, callbacks) = (Vec::new(), self.lua.create_table()?);
+        for entry in list.sequence_values::<Table>() {
+            let entry = entry?;
+            let text = |name: &str| entry.raw_get::<Option<LuaString>>(name);
+            let bytes = |text: LuaString| Bytes::copy_from_slice(&text.as_bytes());
+            callbacks.raw_set(entry.raw_get::<Value>("name")?, entry.raw_get::<Value>("callback")?)?;
+            functions.push(FunctionOf {
+                name: text("name")?.map(bytes).unwrap_or_default(),
+                description: text("description")?.map(bytes),
+                flags: entry.raw_get("flags")?,
+            });
+        }
+        Ok(Registered { functions, callbacks })
     }
 
     /// Sets the clock for what is run next.
@@ -384,18 +407,6 @@ impl Vm {
         }
         Ok(table)
     }
-}
-
-/// A function that a library has registered.
-fn registered(entry: &Table) -> mlua::Result<(FunctionOf, Function)> {
-    let text = |name: &str| entry.raw_get::<Option<LuaString>>(name);
-    let bytes = |text: LuaString| Bytes::copy_from_slice(&text.as_bytes());
-    let function = FunctionOf {
-        name: text("name")?.map(bytes).unwrap_or_default(),
-        description: text("description")?.map(bytes),
-        flags: entry.raw_get("flags")?,
-    };
-    Ok((function, entry.raw_get("callback")?))
 }
 
 /// The text for what stopped a script, and the line in it.
@@ -541,6 +552,7 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     let acl =
         |_: &Lua, words: MultiValue| host::may_run(&words).map_err(|text| raise::reply(text.to_owned()));
     host.raw_set("acl_check_cmd", lua.create_function(acl)?)?;
+    host.raw_set("set_repl", lua.create_function(|_, words: MultiValue| set_repl(&words))?)?;
     host.raw_set("version", REDIS_VERSION)?;
     let numbers = REDIS_VERSION.split('.').filter_map(|part| part.parse::<i64>().ok());
     host.raw_set("version_number", numbers.fold(0, |number, part| number << 8 | part))?;
@@ -593,6 +605,20 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     host.raw_set("struct", pack::functions(lua)?)?;
     host.raw_set("bit", bits::functions(lua)?)?;
     Ok(host)
+}
+
+/// `redis.set_repl(flags)`: all effects are replicated, whatever a script asks for.
+fn set_repl(words: &MultiValue) -> mlua::Result<()> {
+    let flags = match words.front() {
+        _ if words.len() != 1 => return Err(raise::plain("redis.set_repl() requires two arguments.")),
+        Some(Value::Integer(flags)) => *flags,
+        Some(Value::Number(flags)) => convert::cut(*flags),
+        _ => 0,
+    };
+    if (0..=3).contains(&flags) {
+        return Ok(());
+    }
+    Err(raise::plain("Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE."))
 }
 
 /// `redis.log(level, word, …)`

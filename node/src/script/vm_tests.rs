@@ -272,7 +272,7 @@ fn libraries_convert_there_and_back() {
         ("local t = {} for i = 1, 999 do t = {t} end return #cjson.encode(t)", ":2000|"),
         ("local t = {} for i = 1, 999 do t = {a = t} end local text = cjson.encode(t) return cjson.encode(cjson.decode(text)) == text", ":1|"),
         ("return #cjson.decode('[[],{},[1,{\"a\":[]},\"x\"]]')[3]", ":3|"),
-        ("return cjson.encode(cjson.decode('{\"a\":{\"b\":[1,2,{\"c\":null}]}}'))", "$31|{\"a\":{\"b\":[1,2,{\"c\":null}]}}|"),
+        ("return cjson.encode(cjson.decode('{\"a\":{\"b\":[1,2,{\"c\":null}]}}'))", "$28|{\"a\":{\"b\":[1,2,{\"c\":null}]}}|"),
         ("return type(cjson.decode(('['):rep(1000) .. (']'):rep(1000)))", "$5|table|"),
         ("local a, b, c, d = cmsgpack.unpack(cmsgpack.pack(1, -200, 'x', {1, {k = 1.5}})) return {a, b, c, d[1], tostring(d[2].k)}",
             "*5|:1|:-200|$1|x|:1|$3|1.5|"),

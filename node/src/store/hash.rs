@@ -69,6 +69,22 @@ impl Default for Form {
 }
 
 impl Hash {
+    /// How it is kept, as a number for [`Hash::in_form`].
+    #[must_use]
+    pub fn form(&self) -> u8 {
+        matches!(self.form, Form::Table { .. }).into()
+    }
+
+    /// An empty one that is kept so, as long as its fields allow.
+    #[must_use]
+    pub fn in_form(form: u8) -> Self {
+        let mut hash = Self::default();
+        if form > 0 {
+            hash.unpack();
+        }
+        hash
+    }
+
     /// Number of fields.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -4,7 +4,8 @@
 //! Not here: what a command means (`command::set`), bytes between nodes (`replication::effect`).
 //!
 //! Members keep an order that follows from the changes alone: integers that of their size, others that in which they
-//! came; in a table the last one takes the place of one that is removed. So it is the same on all copies.
+//! came; in a table the last one takes the place of one that is removed. So it is the same on all copies, as long as
+//! they have it in the same form.
 
 use std::borrow::Cow;
 
@@ -60,6 +61,26 @@ impl Default for Form {
 }
 
 impl Set {
+    /// How it is kept, as a number for [`Set::in_form`].
+    #[must_use]
+    pub fn form(&self) -> u8 {
+        match self.0 {
+            Form::Integers(_) => 0,
+            Form::Packed(_) => 1,
+            Form::Table { .. } => 2,
+        }
+    }
+
+    /// An empty one that is kept so, as long as its members allow.
+    #[must_use]
+    pub fn in_form(form: u8) -> Self {
+        Self(match form {
+            0 => Form::Integers(IntSet::default()),
+            1 => Form::Packed(Packed::default()),
+            _ => Form::Table { members: IndexSet::default(), items: 0 },
+        })
+    }
+
     /// Number of members.
     #[must_use]
     pub fn len(&self) -> usize {

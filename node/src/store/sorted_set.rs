@@ -131,6 +131,22 @@ impl Table {
 }
 
 impl SortedSet {
+    /// How it is kept, as a number for [`SortedSet::in_form`].
+    #[must_use]
+    pub fn form(&self) -> u8 {
+        matches!(self.0, Form::Table(_)).into()
+    }
+
+    /// An empty one that is kept so, as long as its members allow.
+    #[must_use]
+    pub fn in_form(form: u8) -> Self {
+        let mut set = Self::default();
+        if form > 0 {
+            set.unpack();
+        }
+        set
+    }
+
     /// Number of members.
     #[must_use]
     pub fn len(&self) -> usize {

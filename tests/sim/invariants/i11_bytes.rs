@@ -42,9 +42,12 @@ impl Contents {
                 let sum = sum(&mut locked);
                 let known = *self.known.entry((cluster, partition, position)).or_insert(sum);
                 if known != sum {
+                    let entries = entries(&mut locked);
+                    drop(locked);
                     return Err(format!(
-                        "I11: {} has other bytes in partition {partition} at {position:?} than were seen there",
-                        member.host.name
+                        "I11: {} has other bytes in partition {partition} at {position:?} than were seen there{}",
+                        member.host.name,
+                        difference(world, partition, position, &entries)
                     ));
                 }
             }
@@ -53,8 +56,30 @@ impl Contents {
     }
 }
 
-/// A number that stands for a partition's content.
-pub fn sum(partition: &mut Partition) -> u64 {
+/// What differs from a copy that stands there now, for people; nothing if they all have gone on.
+fn difference(world: &World, partition: PartitionId, position: Position, entries: &[Vec<u8>]) -> String {
+    for (_, member, node) in world.nodes() {
+        let mut locked = node.store().lock(partition);
+        if locked.history.position() != Some(position) {
+            continue;
+        }
+        let others = self::entries(&mut locked);
+        let only = |some: &[Vec<u8>], not_in: &[Vec<u8>]| {
+            let entry = some.iter().find(|entry| !not_in.contains(entry)).cloned().unwrap_or_default();
+            let text =
+                Effect::decode(&mut &entry[..]).map_or("nothing".to_owned(), |effect| format!("{effect:?}"));
+            text.chars().take(400).collect::<String>()
+        };
+        let (here, there) = (only(entries, &others), only(&others, entries));
+        if here != there {
+            return format!(": here {here}, but {} has {there}", member.host.name);
+        }
+    }
+    String::new()
+}
+
+/// All that a partition holds, in an order.
+fn entries(partition: &mut Partition) -> Vec<Vec<u8>> {
     let mut entries: Vec<Vec<u8>> = Vec::new();
     let mut from = Some(HashPosition::START);
     while let Some(at) = from {
@@ -70,6 +95,12 @@ pub fn sum(partition: &mut Partition) -> u64 {
     }
     // Entries at the same place may stand in any order.
     entries.sort_unstable();
+    entries
+}
+
+/// A number that stands for a partition's content.
+pub fn sum(partition: &mut Partition) -> u64 {
+    let entries = entries(partition);
     let services = partition.keyspace.served.within(HashRange::ALL).into_iter();
     let mut services: Vec<_> = services
         .map(|service| (service.place, service.token.node, service.token.client, service.token.number))

@@ -69,7 +69,7 @@ class Cache(unittest.TestCase):
             self.assertTrue(50 < client.ttl(self.cache.make_key(key)) <= 60)
         self.cache.delete_many(list(pairs)[:40])
         self.assertEqual(self.cache.get_many(pairs), {f"many{n}": {"number": n} for n in range(40, 100)})
-        self.cache.set_many({"lasts": 1, "for ever": 2}, timeout=None)
+        self.cache.set_many({"lasts": 1, "always": 2}, timeout=None)
         self.assertEqual(client.ttl(self.cache.make_key("lasts")), -1)
         self.cache.clear()
         self.assertEqual(self.cache.get_many(pairs), {})
@@ -125,7 +125,7 @@ class OneSlot(Cache):
 
     def test_keys_of_several_slots_are_refused_without_the_setting(self):
         cache = RedisCache(location(), {"KEY_PREFIX": "site"})
-        with self.assertRaisesRegex(redis.ResponseError, "CROSSSLOT"):
+        with self.assertRaises(redis.exceptions.ClusterCrossSlotError):
             cache.set_many({"a": 1, "b": 2})
         self.assertEqual(cache.get_many(["a", "b"]), {})
 

@@ -4,27 +4,28 @@
 //! Not here: changes inside one (`change`).
 //!
 //! ```text
-//! state = kind | varint number of items | items       item = varint length, bytes
+//! state = kind + 16 * form | varint number of items | items       item = varint length, bytes
 //! hash  = field value field value … [deadlines]      deadlines: of each field, varint deadline + 1, or 0
 //! list  = item item …
 //! stream: see `store::xstream::parts`
 //! set   = member member …
 //! sorted set = member score member score …                   score = 8 bytes, little-endian, not NaN
 //! ```
+//! The form is that in which the collection is kept (a hash or sorted set, 1: a table; a set, 1: packed, 2: a table).
+//! It does not follow from the items: what has shrunk stays a table, and the order after the next change hangs on it.
 //! What is read is checked whole, so that making a value of it cannot fail.
 
 use bytes::{BufMut, BytesMut};
 
 use super::EffectError;
 use super::codec::{put_bytes, put_varint, take_byte, take_bytes, take_length, take_varint};
-use crate::store::set::INTEGERS_MAX;
-use crate::store::sorted_set::PACKED_MEMBERS_MAX;
-use crate::store::{HashChange, Kind, ListChange, Score, Stream, Value, ValueRef};
+use crate::store::{Hash, HashChange, Kind, ListChange, Score, Set, SortedSet, Stream, Value, ValueRef};
 
 /// A collection's state, still as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct State<'a> {
     kind: Kind,
+    form: u8,
     count: usize,
     items: &'a [u8],
 }
@@ -35,7 +36,7 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
         ValueRef::String(_) => debug_assert!(false, "a string is a value, not a state"),
         ValueRef::Hash(hash) => {
             let deadlines = hash.deadlines();
-            head(out, Kind::Hash, 2 * hash.total() + usize::from(deadlines.is_some()));
+            head(out, Kind::Hash, hash.form(), 2 * hash.total() + usize::from(deadlines.is_some()));
             for (field, value) in hash.all() {
                 put_bytes(out, field);
                 put_bytes(out, value);
@@ -45,19 +46,19 @@ pub(super) fn put(out: &mut BytesMut, value: ValueRef<'_>) {
             }
         }
         ValueRef::List(list) => {
-            head(out, Kind::List, list.len());
+            head(out, Kind::List, 0, list.len());
             list.iter().for_each(|item| put_bytes(out, item));
         }
         ValueRef::Stream(stream) => {
-            head(out, Kind::Stream, stream.parts_len());
+            head(out, Kind::Stream, 0, stream.parts_len());
             stream.parts(|part| put_bytes(out, part));
         }
         ValueRef::Set(set) => {
-            head(out, Kind::Set, set.len());
+            head(out, Kind::Set, set.form(), set.len());
             set.iter().for_each(|member| put_bytes(out, &member.bytes()));
         }
         ValueRef::SortedSet(set) => {
-            head(out, Kind::SortedSet, 2 * set.len());
+            head(out, Kind::SortedSet, set.form(), 2 * set.len());
             for (member, score) in set.iter() {
                 put_bytes(out, member);
                 put_bytes(out, &score.to_bytes());
@@ -73,29 +74,33 @@ pub(super) fn put_deadlines(deadlines: impl Iterator<Item = Option<u64>>) -> Byt
     part
 }
 
-fn head(out: &mut BytesMut, kind: Kind, items: usize) {
-    out.put_u8(kind as u8);
+/// Largest number of a form.
+const FORM_MAX: u8 = 2;
+
+fn head(out: &mut BytesMut, kind: Kind, form: u8, items: usize) {
+    out.put_u8(kind as u8 | form << 4);
     put_varint(out, items as u64);
 }
 
 impl<'a> State<'a> {
     /// Appends the bytes that it was read from.
     pub(super) fn put(&self, out: &mut BytesMut) {
-        head(out, self.kind, self.count);
+        head(out, self.kind, self.form, self.count);
         out.put_slice(self.items);
     }
 
     /// Takes a state from the front of `input`.
     pub(super) fn take(input: &mut &'a [u8]) -> Result<Self, EffectError> {
-        let kind = take_byte(input)?;
-        let kind = Kind::ALL.into_iter().find(|known| *known as u8 == kind);
+        let byte = take_byte(input)?;
+        let form = byte >> 4;
+        let kind = Kind::ALL.into_iter().find(|known| *known as u8 == byte & 0xf && form <= FORM_MAX);
         let kind = kind.ok_or(EffectError::Malformed)?;
         let count = take_length(input)?;
         let start = *input;
         for _ in 0..count {
             take_bytes(input)?;
         }
-        let state = Self { kind, count, items: &start[..start.len() - input.len()] };
+        let state = Self { kind, form, count, items: &start[..start.len() - input.len()] };
         if state.is_whole() { Ok(state) } else { Err(EffectError::Malformed) }
     }
 
@@ -134,13 +139,12 @@ impl<'a> State<'a> {
     /// The collection.
     #[must_use]
     pub fn to_value(&self) -> Value {
-        // What can only be the state of a table keeps its order: small forms have other ones.
-        let is_table = match self.kind {
-            Kind::Set => self.count > INTEGERS_MAX,
-            Kind::SortedSet => self.count / 2 > PACKED_MEMBERS_MAX,
-            Kind::Hash | Kind::List | Kind::Stream => false,
+        let mut value = match self.kind {
+            Kind::Hash => Value::Hash(Box::new(Hash::in_form(self.form))),
+            Kind::Set => Value::Set(Box::new(Set::in_form(self.form))),
+            Kind::SortedSet => Value::SortedSet(Box::new(SortedSet::in_form(self.form))),
+            Kind::List | Kind::Stream => self.kind.empty(),
         };
-        let mut value = if is_table { self.kind.empty_table() } else { self.kind.empty() };
         // A stream that is none stays empty.
         let _ = self.append_to(&mut value);
         value
@@ -197,7 +201,7 @@ fn take_deadlines(mut part: &[u8]) -> Option<Vec<Option<u64>>> {
 mod tests {
     use super::*;
     use crate::store::xstream::{Fields, StreamChange, StreamId};
-    use crate::store::{Hash, List, Set, SortedSet};
+    use crate::store::{List, SetChange, SortedSetChange};
     use proptest::prelude::*;
 
     fn read_back(value: &Value) -> Value {
@@ -284,11 +288,59 @@ mod tests {
         }
     }
 
+    /// The value and a copy made of its state change in the same way; then the bytes must be the same.
+    fn assert_stay_equal(mut value: Value, change: impl Fn(&mut Value)) {
+        let mut copy = read_back(&value);
+        let bytes = [&mut value, &mut copy].map(|value| {
+            change(value);
+            let mut bytes = BytesMut::new();
+            put(&mut bytes, value.as_ref());
+            bytes
+        });
+        assert_eq!(bytes[0], bytes[1]);
+    }
+
+    #[test]
+    fn what_has_shrunk_keeps_the_order_of_its_form() {
+        let mut set = Set::default();
+        ["3", "two"].iter().for_each(|member| set.add(member.as_bytes()));
+        set.apply(&SetChange::Remove { member: b"two" });
+        assert_stay_equal(Value::Set(Box::new(set)), |value| {
+            let Value::Set(set) = value else { unreachable!() };
+            set.add(b"1");
+        });
+        let names: Vec<String> = (0..600).map(|number| format!("m{number}")).collect();
+        let (mut set, mut hash, mut sorted) = (Set::default(), Hash::default(), SortedSet::default());
+        for member in names.iter().map(String::as_bytes) {
+            set.add(member);
+            hash.apply(&HashChange::Set { field: member, value: member });
+            sorted.put(member, Score::default());
+        }
+        for member in names[..590].iter().map(String::as_bytes) {
+            set.apply(&SetChange::Remove { member });
+            hash.apply(&HashChange::Delete { field: member });
+            sorted.apply(&SortedSetChange::Remove { member });
+        }
+        let values =
+            [Value::Set(Box::new(set)), Value::Hash(Box::new(hash)), Value::SortedSet(Box::new(sorted))];
+        for value in values {
+            assert_stay_equal(value, |value| {
+                let member = names[592].as_bytes();
+                match value {
+                    Value::Set(set) => set.apply(&SetChange::Remove { member }),
+                    Value::Hash(hash) => hash.apply(&HashChange::Delete { field: member }),
+                    Value::SortedSet(set) => set.apply(&SortedSetChange::Remove { member }),
+                    _ => unreachable!(),
+                }
+            });
+        }
+    }
+
     #[test]
     fn a_score_is_a_number() {
         for (score, is_one) in [(f64::INFINITY, true), (-0.0, true), (f64::NAN, false)] {
             let mut bytes = BytesMut::new();
-            head(&mut bytes, Kind::SortedSet, 2);
+            head(&mut bytes, Kind::SortedSet, 0, 2);
             put_bytes(&mut bytes, b"m");
             put_bytes(&mut bytes, &score.to_le_bytes());
             assert_eq!(State::take(&mut &bytes[..]).is_ok(), is_one);

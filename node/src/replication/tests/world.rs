@@ -226,7 +226,7 @@ impl Sim {
         let replication = random.random_range(2..=3);
         let view = view.apply(&MapChange::SetReplication { replication }).unwrap_or(view);
         let view = Arc::new(test_maps::caught_up(&view));
-        let backlog_max = [0, 3, 64][random.random_range(0..3)];
+        let backlog_max = [0, 12, 256][random.random_range(0..3)];
         let chunk_bytes = [1, 60][random.random_range(0..2)];
         let node = |at: usize| Process {
             partition: empty_partition(backlog_max),

@@ -6,13 +6,11 @@ import os
 from celery import Celery
 
 app = Celery("korum", broker=os.environ["CELERY_BROKER"], backend=os.environ["CELERY_BACKEND"])
-options = json.loads(os.environ.get("CELERY_OPTIONS", "{}"))
 app.conf.update(
     broker_connection_retry_on_startup=True,
-    broker_transport_options=options,
-    result_backend_transport_options=options,
     task_routes={"celery_app.urgent": {"queue": "urgent"}},
     worker_hijack_root_logger=False,
+    **json.loads(os.environ["CELERY_SETTINGS"]),
 )
 
 

@@ -38,7 +38,7 @@ class Databases(Family):
             [b"BZPOPMIN", key, b"0.001"], [b"XADD", key, b"1-1", b"f", b"v"], [b"XREAD", b"STREAMS", key, b"0"],
             [b"XREADGROUP", b"GROUP", b"g", b"c", b"STREAMS", key, b">"], [b"XGROUP", b"CREATE", key, b"g", b"0"],
             [b"RENAME", key, self.key()], [b"SETEX", key, words.seconds(), item], [b"PERSIST", key], [b"UNLINK", key],
-            [b"SINTERSTORE", key, self.any_key()], [b"OBJECT", b"REFCOUNT", b"nothing"],
+            [b"SINTERSTORE", key, self.any_key()], [b"OBJECT", b"REFCOUNT", b"{d}nothing"],
         )
 
     def about_all(self):
