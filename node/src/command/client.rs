@@ -191,12 +191,20 @@ fn kill_filter(options: Args<'_>, me: &Client, filter: &mut Filter) -> Result<()
     Ok(())
 }
 
+/// What Redis answers where the arity is found wrong by the subcommand itself.
+fn too_many(args: Args<'_>, reply: &mut ReplyWriter<'_>) {
+    let name = String::from_utf8_lossy(&args[1]);
+    reply.error(&format!(
+        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try CLIENT HELP."
+    ));
+}
+
 fn pause(args: Args<'_>, registry: &Registry, now: Tick, reply: &mut ReplyWriter<'_>) {
     let mode = match (args.len(), args.get(3).map(lower).as_deref()) {
         (3, _) | (4, Some("all")) => PauseMode::All,
         (4, Some("write")) => PauseMode::Write,
         (4, _) => return reply.error("ERR CLIENT PAUSE mode must be WRITE or ALL"),
-        _ => return wrong_arity("client|pause", reply),
+        _ => return too_many(args, reply),
     };
     match integer(&args[2]).map(u64::try_from) {
         None => reply.error("ERR timeout is not an integer or out of range"),
@@ -213,7 +221,7 @@ fn unblock(args: Args<'_>, registry: &Registry, reply: &mut ReplyWriter<'_>) {
         (3, _) | (4, Some("timeout")) => Unblock::Timeout,
         (4, Some("error")) => Unblock::Error,
         (4, _) => return reply.error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
-        _ => return wrong_arity("client|unblock", reply),
+        _ => return too_many(args, reply),
     };
     let Some(id) = integer(&args[2]) else { return reply.error(NOT_AN_INTEGER) };
     let target = u64::try_from(id).ok().and_then(|id| registry.get(id));

@@ -139,7 +139,7 @@ fn find(key: &KeySpec, args: &Args<'_>, found: &mut Vec<usize>) -> Result<(), Ke
             } else {
                 usize::from(key.first) + usize::from(key.last.unsigned_abs())
             };
-            if last >= args.len() {
+            if last >= args.len() || last < usize::from(key.first) {
                 return Err(KeysError::Invalid);
             }
             found.extend((usize::from(key.first)..=last).step_by(usize::from(key.step.max(1))));

@@ -107,18 +107,15 @@ pub fn debug_object(call: &mut Call<'_>) {
 
 /// `MEMORY USAGE key [SAMPLES count]`: an estimate; a string needs no samples.
 pub fn memory_usage(call: &mut Call<'_>) {
-    let options = (call.args.len(), call.args.get(3), call.args.get(4));
-    let is_valid = match options {
-        (3, ..) => true,
-        (5, Some(word), Some(count)) if is(word, "samples") => match integer(count) {
-            Ok(count) if count >= 0 => true,
-            Ok(_) => false,
+    for at in (3..call.args.len()).step_by(2) {
+        let Some(count) = call.args.get(at + 1).filter(|_| is(call.arg(at), "samples")) else {
+            return call.reply.error(SYNTAX_ERROR);
+        };
+        match integer(count) {
+            Ok(0..) => {}
+            Ok(_) => return call.reply.error(SYNTAX_ERROR),
             Err(text) => return call.reply.error(&text),
-        },
-        _ => false,
-    };
-    if !is_valid {
-        return call.reply.error(SYNTAX_ERROR);
+        }
     }
     if let Some(bytes) = object(call).map(Entry::memory_bytes) {
         call.reply.integer(bytes as i64);

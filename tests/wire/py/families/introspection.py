@@ -102,4 +102,6 @@ class Introspection(Family):
         """Whether a command may be sent: not one that is about this connection, makes it silent or others wait, or tells
         what is different by nature."""
         words = tuple(word.upper() for word in command)
+        if words[:2] == (b"COMMAND", b"DOCS") and len(words) > 3:
+            return False  # in words of its own
         return words not in OWN and (len(words) == 2 or words[:2] != (b"ACL", b"SETUSER"))
