@@ -59,6 +59,10 @@ pub struct InfoSnapshot {
     pub data_bytes: u64,
     /// Most of these so far.
     pub data_peak_bytes: u64,
+    /// Scripts that are known here, and their bytes.
+    pub scripts: (usize, usize),
+    /// Functions, and libraries, as they were last known here.
+    pub functions: (usize, usize),
     /// Limit; 0 if there is none.
     pub maxmemory: u64,
     /// What gives way.
@@ -200,6 +204,10 @@ fn memory(it: &InfoSnapshot, fields: &mut Fields) {
     fields.put("used_memory_dataset", it.data_bytes);
     fields.put("used_memory_rss_peak", it.process.resident_peak_bytes);
     fields.bytes("total_system_memory", it.process.system_bytes);
+    fields.put("used_memory_scripts_eval", it.scripts.1);
+    fields.put("number_of_cached_scripts", it.scripts.0);
+    fields.put("number_of_functions", it.functions.0);
+    fields.put("number_of_libraries", it.functions.1);
     fields.bytes("maxmemory", it.maxmemory);
     fields.put("maxmemory_policy", it.maxmemory_policy);
     fields.put("mem_fragmentation_ratio", format!("{ratio:.2}"));
@@ -396,6 +404,8 @@ pub(crate) fn example(port: PortKind) -> InfoSnapshot {
         maxclients: 10_000,
         data_bytes: 1_559_344,
         data_peak_bytes: 1_559_344,
+        scripts: (2, 100),
+        functions: (3, 1),
         maxmemory: 0,
         maxmemory_policy: "noeviction",
         backlog_bytes: 0,
@@ -472,6 +482,9 @@ mod tests {
             "loading:0",
             "role:master",
             "maxmemory_policy:noeviction",
+            "number_of_cached_scripts:2",
+            "number_of_functions:3",
+            "number_of_libraries:1",
             "used_memory_human:1.49M",
             "used_memory_rss_human:7.48M",
             "total_system_memory_human:23.54G",

@@ -85,6 +85,7 @@ fn percentiles(node: &Node) -> Vec<f64> {
 /// Everything that `INFO` shows; `databases` as large as this port sees them.
 #[must_use]
 pub fn info(node: &Arc<Node>, port: Port, databases: BTreeMap<u8, Size>) -> InfoSnapshot {
+    let functions = node.scripts.functions.latest();
     let view = node.view();
     let (mut data_bytes, mut backlog_bytes) = (0, 0);
     node.store().for_each(|_, partition| {
@@ -113,6 +114,8 @@ pub fn info(node: &Arc<Node>, port: Port, databases: BTreeMap<u8, Size>) -> Info
         maxclients: node.live.maxclients(),
         data_bytes,
         data_peak_bytes: data_bytes,
+        scripts: node.scripts.sizes(),
+        functions: (functions.functions(), functions.libraries.len()),
         maxmemory: node.live.maxmemory(),
         maxmemory_policy: POLICIES[node.live.policy()],
         backlog_bytes,

@@ -309,7 +309,7 @@ fn what_a_library_registers_is_judged_as_in_redis() {
         room.load(&format!("#!lua name=b\n{}", " ".repeat(1 << 20)))
             .starts_with("ERR the libraries are too long")
     );
-    assert_eq!(room.load("#!lua name=c\nlocal r = redis.register_function r('h', function() return r('i', function() end) end)"), ":0|");
+    assert_eq!(room.load("#!lua name=c\nlocal r = redis.register_function r('h', function() local x = r('i', function() end) return x end)"), ":0|");
     assert_eq!(
         room.fcall("h 0"),
         "-ERR redis.register_function can only be called on FUNCTION LOAD command script: h, on @user_function:2.|"
