@@ -35,7 +35,7 @@ use crate::net::peer::LocalPeer;
 use crate::replication::link::Link;
 use crate::replication::links::Links;
 use crate::replication::message::Compared;
-use crate::replication::primary::{CHUNK_BYTES, Piece, Sent};
+use crate::replication::primary::{Piece, Sent};
 use crate::replication::session::{self, Sources};
 use crate::replication::transition::{Me, transition};
 use crate::script::Scripts;
@@ -373,7 +373,8 @@ impl Node {
         let Partition { role, keyspace, history, .. } = &mut *guard;
         let Some(primary) = role.primary_mut().filter(|primary| primary.era == answer.era) else { return };
         if primary.compared(link.peer, link, answer)
-            && let Some(sent) = primary.catch_up(id, history, keyspace, link.peer, CHUNK_BYTES)
+            && let Some(sent) =
+                primary.catch_up(id, history, keyspace, link.peer, self.config.rebalance.chunk_bytes)
         {
             self.count_sent(&sent);
         }

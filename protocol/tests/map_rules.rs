@@ -70,6 +70,7 @@ fn a_swap_of_databases_comes_once_and_after_those_that_it_has_seen() {
     let order = once.map.databases();
     assert_eq!((order.room(0), order.room(3), order.database(3), order.swaps()), (3, 0, 0, 1));
     assert_eq!((&once.table, once.map.membership_epoch), (&view.table, view.map.membership_epoch));
+    assert!(is_forbidden(&once.apply(&swap(0, 255, 1))));
     assert!(is_outdated(&once.apply(&swap(0, 3, 0))) && is_outdated(&once.apply(&swap(1, 2, 2))));
     let twice = apply(&once, &swap(3, 0, 1)).map.databases();
     assert_eq!((twice.room(0), twice.room(3), twice.swaps()), (0, 3, 2));

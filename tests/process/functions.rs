@@ -50,6 +50,7 @@ fn a_library_of_one_node_is_everywhere_at_once_on_both_ports() {
     }
     // A node that comes later knows them, too.
     let index = cluster.add();
+    cluster.wait_answering(index);
     wait::until("the new node knows the functions", PATIENCE, || {
         let reply = call(&mut cluster.client(index), "FCALL which 0");
         if reply == Reply::Integer(6) { Ok(()) } else { Err(format!("{reply:?}")) }

@@ -25,6 +25,8 @@ const FORM_MS: u64 = 30_000;
 const HEAL_MS: u64 = 40_000;
 /// Clock rates differ from the world's by at most so much: two of them by less than the five percent that are stated.
 const DRIFT_PPM_MAX: i64 = 24_000;
+/// Chunks of every other run: a collection of 400 bytes is a large one then.
+const SMALL_CHUNK_BYTES: usize = 100;
 /// Partitions: the fewest that a cluster may have.
 const PARTITIONS: u32 = 64;
 
@@ -46,6 +48,8 @@ pub struct Plan {
     pub filling: usize,
     /// Most bytes that one node streams to another each second.
     pub stream_bytes: u64,
+    /// Bytes of a chunk: with few, collections are large ones, which are sent in parts.
+    pub chunk_bytes: Option<usize>,
     pub pause_ms: (u64, u64),
     /// How long things break.
     pub faults_ms: u64,
@@ -71,6 +75,7 @@ impl Plan {
             kinds: kinds(&mut chance),
             groups: [1, 2, 4, 24][chance.random_range(0..4)],
             filling: [0, 60, 150, 150][chance.random_range(0..4)],
+            chunk_bytes: (!seed.is_multiple_of(2)).then_some(SMALL_CHUNK_BYTES),
             stream_bytes: [128 << 10, 512 << 10, 64 << 20][chance.random_range(0..3)],
             pause_ms: [(0, 0), (0, 10), (5, 60)][chance.random_range(0..3)],
             faults_ms: chance.random_range(4_000..12_000),
@@ -251,7 +256,7 @@ impl Run {
         }
         host.wall_skew_us = self.chance.random_range(-WALL_SKEW_MAX_US..=WALL_SKEW_MAX_US);
         let flags = member::flags(self.plan.replication, PARTITIONS, self.plan.stream_bytes);
-        let mut member = Member::new(host, &self.world.directory, flags);
+        let mut member = Member::new(host, &self.world.directory, flags, self.plan.chunk_bytes);
         let seeds = if joins { self.seeds() } else { Vec::new() };
         member.start(&seeds);
         self.world.members.push(member);

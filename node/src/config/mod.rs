@@ -20,6 +20,7 @@ use korum_protocol::limits;
 use korum_protocol::map::LossPolicy;
 
 use crate::cluster::lease;
+use crate::replication::primary::CHUNK_BYTES;
 
 pub use load::{Action, ConfigError};
 pub use value::{Consistency, HostPort, LogFormat, Secret};
@@ -241,12 +242,15 @@ pub struct Rebalance {
     pub bytes_per_second: u64,
     /// Most partitions that one node brings to the same target at a time, from the first question to the cutover.
     pub concurrent_partitions: u16,
+    /// Bytes of what is read of a partition at once; a collection of some times as many is sent in parts. Not a setting:
+    /// simulations take small ones, so that their small collections are large.
+    pub chunk_bytes: usize,
 }
 
 impl Default for Rebalance {
     fn default() -> Self {
         // Half of a gigabit link, so that the other half stays with the clients.
-        Self { bytes_per_second: 64 << 20, concurrent_partitions: 64 }
+        Self { bytes_per_second: 64 << 20, concurrent_partitions: 64, chunk_bytes: CHUNK_BYTES }
     }
 }
 

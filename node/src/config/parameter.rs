@@ -218,9 +218,7 @@ fn percentiles(text: &str) -> Result<String, String> {
     let numbers: Option<Vec<f64>> = text.split_ascii_whitespace().map(|word| word.parse().ok()).collect();
     let numbers = numbers.ok_or("Invalid latency-tracking-info-percentiles parameters")?;
     if numbers.iter().any(|number| !(0.0..=100.0).contains(number)) {
-        return Err(
-            "latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".to_owned()
-        );
+        return Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]".to_owned());
     }
     Ok(numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" "))
 }

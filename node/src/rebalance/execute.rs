@@ -23,7 +23,7 @@ use super::window::Window;
 use crate::env::Tick;
 use crate::node::Node;
 use crate::replication::history::History;
-use crate::replication::primary::{CHUNK_BYTES, Offer, Offered, PeerCopy, Primary, Settlement, Waits};
+use crate::replication::primary::{Offer, Offered, PeerCopy, Primary, Settlement, Waits};
 use crate::replication::transition::LinkBook;
 use crate::store::{Keyspace, Partition, Role};
 use korum_raft::ProposeError;
@@ -218,6 +218,7 @@ impl Rebalancer {
     ) {
         let waiting = primary.copies.iter().filter(|copy| copy.is_catching_up());
         let nodes: Vec<NodeId> = waiting.map(|copy| copy.node).collect();
+        let chunk_bytes = self.node.config().rebalance.chunk_bytes;
         for node in nodes {
             found.has_more_chunks = true;
             let link = primary.copies.iter().find(|copy| copy.node == node).and_then(PeerCopy::link).cloned();
@@ -225,7 +226,7 @@ impl Rebalancer {
                 && found.chunk_bytes < SLICE_BYTES
                 && self.throttle.has_room()
                 && self.window.has_room(&link)
-                && let Some(sent) = primary.catch_up(id, history, keyspace, node, CHUNK_BYTES)
+                && let Some(sent) = primary.catch_up(id, history, keyspace, node, chunk_bytes)
             {
                 found.chunk_bytes += sent.bytes;
                 self.throttle.take(sent.bytes);

@@ -18,11 +18,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use korum_protocol::resp::Args;
 use mlua::chunk::ChunkMode;
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, Variadic, VmState,
-};
+use mlua::{Function, HookTriggers, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState};
 
 use super::cache::{Digest, Kind, Scripts, hex};
+use super::format::general;
 use super::functions::Kept;
 use super::host::{self, Commands};
 use super::library::{self, Function as FunctionOf, Library};
@@ -570,8 +569,12 @@ fn host_functions(lua: &Lua, watch: &Rc<Watch>) -> mlua::Result<Table> {
     host.raw_set("setresp", lua.create_function(setresp)?)?;
     let error_text = |lua: &Lua, text: LuaString| lua.create_string(host::error_text(&text.as_bytes()));
     host.raw_set("error_text", lua.create_function(error_text)?)?;
-    let sha1hex = |_: &Lua, words: Variadic<LuaString>| match &words[..] {
-        [text] => Ok(hex(&super::digest(&text.as_bytes()))),
+    let sha1hex = |_: &Lua, words: MultiValue| match (words.front(), words.len()) {
+        (Some(Value::String(text)), 1) => Ok(hex(&super::digest(&text.as_bytes()))),
+        (Some(Value::Integer(number)), 1) => Ok(hex(&super::digest(general(*number as f64, 14).as_bytes()))),
+        (Some(Value::Number(number)), 1) => Ok(hex(&super::digest(general(*number, 14).as_bytes()))),
+        // As Redis, which sees no text there.
+        (Some(_), 1) => Ok(hex(&super::digest(b""))),
         _ => Err(raise::plain("wrong number of arguments")),
     };
     host.raw_set("sha1hex", lua.create_function(sha1hex)?)?;

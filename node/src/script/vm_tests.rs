@@ -153,6 +153,7 @@ fn commands_run_on_the_partition_and_are_one_set_of_effects() {
         ),
         ("local ok, e = pcall(error, {a=1}) return type(e)", "$5|table|"),
         ("return redis.sha1hex('abc')", "$40|a9993e364706816aba3e25717850c26c9cd0d89d|"),
+        ("return redis.sha1hex(nil)", "$40|da39a3ee5e6b4b0d3255bfef95601890afd80709|"),
         ("return redis.log(redis.LOG_WARNING, 'x')", "$-1|"),
         ("return redis.REDIS_VERSION", "$5|7.2.0|"),
         ("return redis.REDIS_VERSION_NUM", ":459264|"),

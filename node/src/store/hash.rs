@@ -72,17 +72,13 @@ impl Hash {
     /// How it is kept, as a number for [`Hash::in_form`].
     #[must_use]
     pub fn form(&self) -> u8 {
-        matches!(self.form, Form::Table { .. }).into()
+        self.is_table().into()
     }
 
-    /// An empty one that is kept so, as long as its fields allow.
+    /// An empty one that is kept so, as long as what comes into it allows.
     #[must_use]
     pub fn in_form(form: u8) -> Self {
-        let mut hash = Self::default();
-        if form > 0 {
-            hash.unpack();
-        }
-        hash
+        if form == 0 { Self::default() } else { Self::table() }
     }
 
     /// Number of fields.

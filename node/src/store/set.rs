@@ -74,11 +74,11 @@ impl Set {
     /// An empty one that is kept so, as long as its members allow.
     #[must_use]
     pub fn in_form(form: u8) -> Self {
-        Self(match form {
-            0 => Form::Integers(IntSet::default()),
-            1 => Form::Packed(Packed::default()),
-            _ => Form::Table { members: IndexSet::default(), items: 0 },
-        })
+        match form {
+            0 => Self::default(),
+            1 => Self(Form::Packed(Packed::default())),
+            _ => Self::table(),
+        }
     }
 
     /// Number of members.

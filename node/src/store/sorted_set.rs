@@ -134,17 +134,13 @@ impl SortedSet {
     /// How it is kept, as a number for [`SortedSet::in_form`].
     #[must_use]
     pub fn form(&self) -> u8 {
-        matches!(self.0, Form::Table(_)).into()
+        self.is_table().into()
     }
 
-    /// An empty one that is kept so, as long as its members allow.
+    /// An empty one that is kept so, as long as what comes into it allows.
     #[must_use]
     pub fn in_form(form: u8) -> Self {
-        let mut set = Self::default();
-        if form > 0 {
-            set.unpack();
-        }
-        set
+        if form == 0 { Self::default() } else { Self::table() }
     }
 
     /// Number of members.

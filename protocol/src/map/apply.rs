@@ -205,6 +205,6 @@ pub(super) fn outdated(why: impl Into<String>) -> Refusal {
     Refusal::Outdated { at: Epoch::default(), reason: why.into() }
 }
 
-fn forbidden(why: impl Into<String>) -> Refusal {
+pub(super) fn forbidden(why: impl Into<String>) -> Refusal {
     Refusal::Forbidden(why.into())
 }

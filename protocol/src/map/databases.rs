@@ -5,7 +5,7 @@
 //! Not here: how a stored key tells its room (the node's `store::database`), when a swap is seen (the node's
 //! `dispatch::databases`).
 
-use super::apply::{Edit, outdated};
+use super::apply::{Edit, forbidden, outdated};
 use super::{ClusterMap, Refusal, View};
 
 /// The setting that holds the order: the number of swaps so far, then the room of each database from 0 on, up to the
@@ -87,6 +87,9 @@ impl ClusterMap {
 
 /// Two databases change their rooms, if there were so many swaps before.
 pub(super) fn swap(view: &View, first: u8, second: u8, swaps: u64) -> Result<Edit, Refusal> {
+    if u16::from(first.max(second)) >= DATABASES_MAX {
+        return Err(forbidden(format!("there are at most {DATABASES_MAX} databases")));
+    }
     let order = view.map.databases();
     if order.swaps != swaps {
         return Err(outdated(format!("databases were swapped {} times, not {swaps}", order.swaps)));

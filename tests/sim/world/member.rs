@@ -34,6 +34,8 @@ struct Shown {
 pub struct Member {
     pub host: Host,
     flags: Vec<String>,
+    /// Bytes of a chunk of a stream, if they are other ones than ever.
+    chunk_bytes: Option<usize>,
     directory: PathBuf,
     shown: Arc<Mutex<Shown>>,
     /// Directories used so far.
@@ -47,11 +49,12 @@ pub struct Member {
 }
 
 impl Member {
-    pub fn new(host: Host, base: &Path, flags: Vec<String>) -> Self {
+    pub fn new(host: Host, base: &Path, flags: Vec<String>, chunk_bytes: Option<usize>) -> Self {
         Self {
             directory: base.join(&host.name),
             host,
             flags,
+            chunk_bytes,
             shown: Arc::default(),
             disks: 0,
             runs: 0,
@@ -72,11 +75,14 @@ impl Member {
         args.extend(["--dir".into(), directory.display().to_string(), "--threads".into(), "1".into()]);
         args.extend(seeds.iter().flat_map(|seed| ["--join".to_owned(), format!("{seed}:{CLIENT_PORT}")]));
         args.extend(self.flags.iter().cloned());
-        let config = match Config::load(args, &|_| None) {
+        let mut config = match Config::load(args, &|_| None) {
             Ok(Action::Run(config)) => *config,
             Ok(Action::Print(text)) => panic!("{text}"),
             Err(error) => panic!("{error}"),
         };
+        if let Some(chunk_bytes) = self.chunk_bytes {
+            config.rebalance.chunk_bytes = chunk_bytes;
+        }
         // What ran here before may still hold the lock of a directory that it was killed in.
         let _ = std::fs::remove_file(directory.join("lock"));
         let shown = Arc::new(Mutex::new(Shown::default()));

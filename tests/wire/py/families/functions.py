@@ -2,7 +2,11 @@
 
 The names of two functions of one library never differ in case only: Redis 7.0 crashes when such a library is replaced.
 Payloads of FUNCTION DUMP are not compared: Redis compresses them.
+
+In a transaction that changes libraries no function is called with keys: commands without keys run after those with keys.
 """
+
+import re
 
 from . import Family, rules
 
@@ -21,12 +25,19 @@ def in_any_order(left, right):
     return left == right or sorted_all(left) == sorted_all(right)
 
 
+def one_of_those(left, right):
+    """Of several functions that are another library's, either may be named."""
+    def unnamed(reply):
+        return re.sub(rb"Function f[1-4] already", b"Function already", repr(reply).encode())
+    return unnamed(left) == unnamed(right)
+
+
 class Functions(Family):
     NAME = "functions"
     WEIGHT = 6
     PREFIX = b"fn"
     SHARES = ((6, "load"), (4, "wrong"), (12, "call"), (4, "look"), (2, "remove"), (2, "restore"), (2, "transaction"))
-    RULES = {"FUNCTION LIST": in_any_order, "FUNCTION DUMP": rules.kind}
+    RULES = {"FUNCTION LIST": in_any_order, "FUNCTION DUMP": rules.kind, "FUNCTION LOAD": one_of_those, "EXEC": one_of_those}
 
     def make(self):
         """As they are: one argument more could be a key of another slot."""
@@ -100,8 +111,12 @@ class Functions(Family):
         """FCALL and FCALL_RO."""
         count = self.any([b"1", self.key()], [b"1", self.key()], [b"1", self.key()], [b"2", self.key(), self.key()], [b"0"], [b"-1"], [b"x"], [b"9"])
         if count == [b"0"]:
-            return [self.any(b"FCALL", b"FCALL_RO"), self.name(), b"0"] + self.any([], [b"1"], [b"x", b"y"])
+            return self.call_keyless()
         return [self.any(b"FCALL", b"FCALL", b"FCALL_RO", b"fcall"), self.any(self.name(), self.name(), b"nosuch")] + count + self.arguments()
+
+    def call_keyless(self):
+        """The same without keys."""
+        return [self.any(b"FCALL", b"FCALL_RO"), self.name(), b"0"] + self.any([], [b"1"], [b"x", b"y"])
 
     def look(self):
         """What there is."""
@@ -124,5 +139,6 @@ class Functions(Family):
 
     def transaction(self):
         """Functions between MULTI and EXEC."""
-        inside = [self.any(self.call, self.call, self.load, self.remove)() for _ in range(self.random.randint(1, 4))]
+        choice = self.any((self.call,), (self.call_keyless, self.load, self.remove))
+        inside = [self.any(*choice)() for _ in range(self.random.randint(1, 4))]
         return [[b"MULTI"]] + inside + [[self.any(b"EXEC", b"EXEC", b"DISCARD")]]
