@@ -32,7 +32,7 @@ fn commands_are_counted_wherever_they_stand() {
     assert_eq!(counts(&mut client, "get"), Some([3, 2, 1]));
     assert_eq!(counts(&mut client, "client|id"), Some([1, 0, 0]));
     assert_eq!(counts(&mut client, "nosuch"), None);
-    for words in ["MULTI", "GET a", "INCR list", "PING", "EXEC"] {
+    for words in ["MULTI", "GET {list}a", "INCR list", "PING", "EXEC"] {
         ask(&mut client, words);
     }
     assert_eq!(counts(&mut client, "get"), Some([4, 2, 1]), "when it is executed, not when it is queued");

@@ -163,11 +163,8 @@ fn kill(
 }
 
 fn kill_filter(options: Args<'_>, me: &Client, filter: &mut Filter) -> Result<(), String> {
-    if !options.len().is_multiple_of(2) {
-        return Err(SYNTAX.to_owned());
-    }
     for at in (0..options.len()).step_by(2) {
-        let value = &options[at + 1];
+        let value = options.get(at + 1).ok_or(SYNTAX)?;
         let text = || String::from_utf8_lossy(value).into_owned();
         match lower(&options[at]).as_str() {
             "id" => {
