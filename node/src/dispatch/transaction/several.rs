@@ -274,11 +274,11 @@ async fn run_units(
     let mut others = Vec::new();
     for (at, unit) in units.into_iter().enumerate() {
         if Some(at) == first {
-            let reply = ask_all(node, vec![unit.request()], caller, asker).await.concat();
-            if array(&Bytes::from(reply.clone())).is_none() {
-                return Err(reply.into());
+            let reply = ask_all(node, vec![unit.request()], caller, asker).await.pop().unwrap_or_default();
+            if array(&reply).is_none() {
+                return Err(reply);
             }
-            replies[at] = reply.into();
+            replies[at] = reply;
         } else if unit.commands > 0 {
             others.push((at, unit.request()));
         }
