@@ -158,6 +158,7 @@ pub fn move_(call: &mut Call<'_>) {
         let (source, target) = (call.place(1), call.keyspace.place(&key));
         let is_moved = call.look(source).is_some() && call.look(target).is_none();
         if is_moved {
+            call.keyspace.peek(source.key, 0).map_or(Ok(()), |entry| call.fits(entry.value()))?;
             let entry = call.keyspace.take(source).expect("it was just seen");
             call.effects.delete(source);
             let deadline = entry.deadline_ms();
