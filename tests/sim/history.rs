@@ -86,6 +86,12 @@ pub fn counts() -> Counts {
     COUNTS.get()
 }
 
+/// The whole history of a key, for whoever looks at one seed (`--verbose`).
+fn tell(key: &str, operations: &[Operation]) {
+    tracing::info!(key, "what clients saw:");
+    operations.iter().for_each(|operation| tracing::info!("{operation}"));
+}
+
 /// Judges every key but those that `is_excused`.
 ///
 /// # Errors
@@ -95,11 +101,15 @@ pub fn judge(is_excused: impl Fn(&str) -> bool) -> Result<(), String> {
     HISTORY.with(|history| {
         for (key, operations) in history.borrow().iter().filter(|(key, _)| !is_excused(key)) {
             if operations.iter().any(|operation| matches!(operation.command, Command::List(_))) {
-                check::account(operations).map_err(|what| format!("queue {key}: {what}"))?;
+                check::account(operations).map_err(|what| {
+                    tell(key, operations);
+                    format!("queue {key}: {what}")
+                })?;
             }
             match check::check(operations, &rules) {
                 Verdict::Linearizable { .. } => {}
                 Verdict::Violation(violation) => {
+                    tell(key, operations);
                     return Err(format!("key {key} is not linearizable: {violation}"));
                 }
                 Verdict::Undecided { steps } => {

@@ -52,8 +52,8 @@ pub fn table(rows: &[(Fault, Vec<Outcome>)]) -> String {
     }
     text.push_str(
         "write gap: the longest time that a writer at a healthy node waited; healing: the same after the fault's end, \
-         the longest; whole: until every copy was in place, the longest; queued: items that went through queues; severed: the last acknowledgement of a node \
-         after it was cut off. Milliseconds.\n",
+         the longest; whole: until every copy was in place, the longest; queued: items that went through queues; \
+         severed: the last acknowledgement of a node after it was cut off. Milliseconds.\n",
     );
     text
 }
