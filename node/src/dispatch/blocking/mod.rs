@@ -85,7 +85,8 @@ pub enum Attempt {
     ServedBefore,
 }
 
-/// Runs a request here, or lets it wait, without an await. `token`: of a client of another node.
+/// Runs a request here, or lets it wait, without an await. `token`: of a client of another node, or of one whose command
+/// was at another node before; and whether it may have been served there.
 pub fn attempt(
     node: &Arc<Node>,
     view: &View,
@@ -283,14 +284,16 @@ impl Blocking<'_> {
         {
             return self.there(target).await;
         }
-        match attempt(self.node, &view, &self.request, self.caller, None) {
+        // The connection that broke may have led to the primary before this one.
+        let token = self.is_resumed.then_some((self.token, true));
+        match attempt(self.node, &view, &self.request, self.caller, token) {
             Attempt::Executed(batch) if batch.has_tasks() => Step::NotExecuted,
             Attempt::Executed(batch) => {
                 let request = self.request.clone();
                 self.settle(*batch, &request).await
             }
             Attempt::Parked(parked) => self.here(parked).await,
-            Attempt::ServedBefore => Step::NotExecuted,
+            Attempt::ServedBefore => Step::Reply(self.error(UNKNOWN)),
         }
     }
 
