@@ -27,8 +27,12 @@ pub struct Names {
     /// From this first byte on, keys are stored in another form.
     first_other: u8,
     is_cluster: bool,
-    others: OnceCell<Box<[OnceCell<Box<[u8]>>]>>,
+    /// By argument, made when they are asked for.
+    others: OnceCell<Box<[StoredForm]>>,
 }
+
+/// The stored form of an argument, once it has been asked for.
+type StoredForm = OnceCell<Box<[u8]>>;
 
 impl Names {
     /// Of a call in this database. `is_cluster`: there is only one, as in Redis Cluster.

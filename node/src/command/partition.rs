@@ -69,7 +69,7 @@ fn sizes(call: &mut Call<'_>) {
 }
 
 /// The name of an entry that is alive and in a room.
-fn name_in<'e>(entry: &'e Entry, room: u8, now_ms: u64) -> Option<&'e [u8]> {
+fn name_in(entry: &Entry, room: u8, now_ms: u64) -> Option<&[u8]> {
     let (of, name) = split(entry.key());
     (of == room && !entry.is_expired(now_ms)).then_some(name)
 }

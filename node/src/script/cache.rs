@@ -276,7 +276,7 @@ mod tests {
         let scripts = Scripts::default();
         let name = Bytes::from_static(b"f");
         let long = [b'x'; 2 * SHOWN_BYTES];
-        let ranges = [0..long.len()];
+        let ranges = std::iter::once(0..long.len()).collect::<Vec<_>>();
         let running = scripts.begin(Kind::Function, Some((&name, b"FCALL", Args::new(&long, &ranges))));
         let shown = scripts.running_function().unwrap();
         assert_eq!((shown.name, shown.command.len(), shown.command[1].len()), (name, 2, SHOWN_BYTES));
