@@ -3,6 +3,8 @@
 //! For: parsing and answering.
 //! Not here: the delays (`admin::slowlog`), the times of commands (`admin::command_stats`), pictures (`admin::sparkline`).
 
+use std::collections::HashSet;
+
 use korum_protocol::command::lookup;
 use korum_protocol::resp::{Args, ReplyWriter};
 
@@ -73,14 +75,16 @@ fn of_kind(delays: &Latency, name: &[u8]) -> Option<(&'static str, Delays)> {
     delays.all().into_iter().find(|(kind, _)| *kind == wanted)
 }
 
-/// Of the commands named, and of all subcommands of the containers among them; of all commands if none is named.
+/// Of the commands named, once each, and of all subcommands of the containers among them; of all commands if none is
+/// named.
 fn histogram(totals: &AllTotals, names: Args<'_>, reply: &mut ReplyWriter<'_>) {
     let shown = |name: &str| totals.get_key_value(name).filter(|(_, row)| row.times.total() > 0);
     let mut rows: Vec<(&str, &CommandTotals)> = Vec::new();
     if names.is_empty() {
         rows.extend(totals.keys().filter_map(|name| shown(name)).map(|(name, row)| (*name, row)));
     }
-    for spec in names.iter().filter_map(lookup) {
+    let mut asked = HashSet::new();
+    for spec in names.iter().filter_map(lookup).filter(|spec| asked.insert(spec.full_name)) {
         let all = std::iter::once(spec).chain(spec.subcommands);
         rows.extend(all.filter_map(|it| shown(it.full_name)).map(|(name, row)| (*name, row)));
     }

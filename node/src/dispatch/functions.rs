@@ -31,7 +31,6 @@ use korum_protocol::rope::Rope;
 use super::batch::{Batch, KEY_TOO_LONG};
 use super::caller::Caller;
 use super::everywhere::submit;
-
 use super::keyless::Asker;
 use super::repeat::repeat_internal;
 use super::route::Port;
@@ -44,7 +43,7 @@ use crate::net::forward::Answer;
 use crate::node::Node;
 use crate::script::cache::Kind;
 use crate::script::functions::{MARGIN, VALID};
-use crate::script::library::{Change, Libraries, Policy};
+use crate::script::library::{Change, Libraries, Policy, Shelf};
 use crate::script::vm;
 use crate::store::reserved::FUNCTIONS_SLOT;
 
@@ -182,7 +181,7 @@ pub(super) async fn run_alone(
             _ => function::stats(&known, &node.scripts, node.clock().now(), &mut reply),
         };
     }
-    let outcome = match change_of(node, spec.id, args) {
+    let outcome = match change_of(node, spec.id, args).await {
         Ok((change, name)) => change_libraries(node, &change).await.map(|()| name),
         Err(text) => Err(text),
     };
@@ -194,7 +193,7 @@ pub(super) async fn run_alone(
 }
 
 /// The change that a command asks for, and the name that it answers.
-fn change_of(node: &Node, id: CommandId, args: &Args<'_>) -> Result<(Change, Option<Bytes>), String> {
+async fn change_of(node: &Node, id: CommandId, args: &Args<'_>) -> Result<(Change, Option<Bytes>), String> {
     let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     let misused = |name: &str| {
         format!("ERR unknown subcommand or wrong number of arguments for '{name}'. Try FUNCTION HELP.")
@@ -225,13 +224,13 @@ fn change_of(node: &Node, id: CommandId, args: &Args<'_>) -> Result<(Change, Opt
                     );
                 }
             };
-            // Each beside those before it, as if they were all.
-            let mut restored = Libraries::default();
+            let mut restored = Shelf::default();
             for code in rdb::functions::restore(&args[2])? {
-                let library = vm::register(&code, &node.scripts)?;
-                restored = restored.changed(Change::Load { library, replaces: false }, 0)?;
+                restored.add(vm::register(&code, &node.scripts)?)?;
+                // Each may take as long as one that is loaded; others are served in between.
+                tokio::task::yield_now().await;
             }
-            Ok((Change::Restore { libraries: restored.list, policy }, None))
+            Ok((Change::Restore { libraries: restored.into_list(), policy }, None))
         }
         _ => {
             let last = args.len() - 1;

@@ -4,6 +4,8 @@
 //! payload of `FUNCTION DUMP`.
 //! Not here: running code (`vm`), where libraries are kept and known (`functions`, `dispatch::functions`).
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 use korum_protocol::peer::wire;
 use serde::{Deserialize, Serialize};
@@ -130,66 +132,81 @@ impl Libraries {
     /// With the text of the error reply.
     pub fn changed(&self, change: Change, version: u64) -> Result<Self, String> {
         let mut list = self.list.clone();
-        match change {
-            Change::Load { mut library, replaces } => {
-                library.loaded = version;
-                let old = list.iter().position(|other| other.name == library.name);
-                match old {
-                    Some(_) if !replaces => {
-                        return Err(format!("ERR Library '{}' already exists", text(&library.name)));
-                    }
-                    Some(at) => drop(list.remove(at)),
-                    None => {}
+        let new = match change {
+            Change::Load { library, replaces } => {
+                if replaces {
+                    list.retain(|other| other.name != library.name);
                 }
-                add(&mut list, library)?;
+                vec![library]
             }
             Change::Delete(name) => {
                 let at = list.iter().position(|library| library.name == name);
                 list.remove(at.ok_or("ERR Library not found")?);
+                Vec::new()
             }
-            Change::Flush => list.clear(),
+            Change::Flush => return Ok(Self { version, list: Vec::new() }),
             Change::Restore { libraries, policy } => {
-                if policy == Policy::Flush {
-                    list.clear();
-                }
-                for library in &libraries {
-                    let old = list.iter().position(|other| other.name == library.name);
-                    match old {
-                        Some(_) if policy == Policy::Append => {
+                let names = |list: &[Library]| list.iter().map(|it| it.name.clone()).collect::<HashSet<_>>();
+                match policy {
+                    Policy::Flush => list.clear(),
+                    Policy::Append => {
+                        let old = names(&list);
+                        if let Some(library) = libraries.iter().find(|library| old.contains(&library.name)) {
                             return Err(format!("ERR Library {} already exists", text(&library.name)));
                         }
-                        Some(at) => drop(list.remove(at)),
-                        None => {}
+                    }
+                    Policy::Replace => {
+                        let new = names(&libraries);
+                        list.retain(|library| !new.contains(&library.name));
                     }
                 }
-                for mut library in libraries {
-                    library.loaded = version;
-                    add(&mut list, library)?;
-                }
+                libraries
             }
-        }
-        let code: usize = list.iter().map(|library| library.code.len()).sum();
-        let functions: usize = list.iter().map(|library| library.functions.len()).sum();
-        if code > CODE_BYTES_MAX || functions > FUNCTIONS_MAX {
-            return Err(TOO_LONG.into());
-        }
-        Ok(Self { version, list })
+        };
+        let mut shelf = Shelf::default();
+        list.into_iter().try_for_each(|library| shelf.add(library))?;
+        new.into_iter().try_for_each(|library| shelf.add(Library { loaded: version, ..library }))?;
+        Ok(Self { version, list: shelf.list })
     }
 }
 
-/// Adds a library, unless one of its functions is another's.
-fn add(list: &mut Vec<Library>, library: Library) -> Result<(), String> {
-    let names: std::collections::HashSet<Vec<u8>> = list
-        .iter()
-        .flat_map(|other| &other.functions)
-        .map(|function| function.name.to_ascii_lowercase())
-        .collect();
-    let taken = library.functions.iter().find(|it| names.contains(&it.name.to_ascii_lowercase()));
-    if let Some(function) = taken {
-        return Err(format!("ERR Function {} already exists", text(&function.name)));
+/// Libraries that get along with each other, put there one after the other.
+#[derive(Default)]
+pub struct Shelf {
+    list: Vec<Library>,
+    names: HashSet<Bytes>,
+    /// Of all functions, in lower case.
+    functions: HashSet<Vec<u8>>,
+    code_bytes: usize,
+}
+
+impl Shelf {
+    /// Adds one.
+    ///
+    /// # Errors
+    /// With the text of the error reply, if its name or one of its functions is another's, or if it does not fit.
+    pub fn add(&mut self, library: Library) -> Result<(), String> {
+        if !self.names.insert(library.name.clone()) {
+            return Err(format!("ERR Library '{}' already exists", text(&library.name)));
+        }
+        let lower = |function: &Function| function.name.to_ascii_lowercase();
+        if let Some(taken) = library.functions.iter().find(|it| self.functions.contains(&lower(it))) {
+            return Err(format!("ERR Function {} already exists", text(&taken.name)));
+        }
+        self.functions.extend(library.functions.iter().map(lower));
+        self.code_bytes += library.code.len();
+        if self.code_bytes > CODE_BYTES_MAX || self.functions.len() > FUNCTIONS_MAX {
+            return Err(TOO_LONG.into());
+        }
+        self.list.push(library);
+        Ok(())
     }
-    list.push(library);
-    Ok(())
+
+    /// All of them, in the order in which they came.
+    #[must_use]
+    pub fn into_list(self) -> Vec<Library> {
+        self.list
+    }
 }
 
 fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {

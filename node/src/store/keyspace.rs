@@ -375,14 +375,6 @@ impl Keyspace {
         }
     }
 
-    /// As [`Self::clear`], on primaries: what was there becomes garbage, and a `Clear` is recorded.
-    pub fn flush(&mut self, effects: &mut Effects) {
-        if !self.is_empty() {
-            effects.garbage_mut().absorb(&mut self.clear());
-            effects.cleared();
-        }
-    }
-
     /// The earliest deadline, Unix ms.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {

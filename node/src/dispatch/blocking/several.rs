@@ -206,21 +206,19 @@ impl Blocking<'_> {
         }
         found.sort_unstable_by_key(|(number, _)| *number);
         for (_, part) in found {
-            if let Some(reply) = self.take(part).await {
+            if let Step::Reply(reply) = self.take(part).await
+                && !is_nothing(reply.copied())
+            {
                 return Some(reply);
             }
         }
         None
     }
 
-    /// Takes what one part has; `None` if that is nothing, or it could not be executed.
-    async fn take(&mut self, part: &Part) -> Option<Rope> {
+    /// Takes what one part has, which may be nothing.
+    async fn take(&mut self, part: &Part) -> Step {
         let asked = self.ask(&self.node.view(), part.slot, &part.run);
-        let step = self.answer(asked, part.slot, &part.run, true).await;
-        match step {
-            Step::Reply(reply) if !is_nothing(reply.copied()) => Some(reply),
-            Step::Reply(_) | Step::NotExecuted | Step::Over(_) => None,
-        }
+        self.answer(asked, part.slot, &part.run, true).await
     }
 
     /// Reads all parts, each at a moment of its own; `None` if none has anything.
@@ -266,11 +264,17 @@ impl Blocking<'_> {
                 return reply;
             }
             let part = &several.parts[at];
-            if let Some(reply) = self.take(part).await {
-                return reply;
-            }
-            // Somebody was faster.
-            watchers[at] = watcher(node, caller, part);
+            watchers[at] = match self.take(part).await {
+                Step::Reply(reply) if !is_nothing(reply.copied()) => return reply,
+                // Somebody was faster.
+                Step::Reply(_) => watcher(node, caller, part),
+                // Where a copy does not answer, there may be reads and no writes: without a pause the two would take
+                // turns, and nobody else this thread.
+                Step::NotExecuted | Step::Over(_) => Box::pin(async move {
+                    node.changed_within(LOOK_AGAIN).await;
+                    watch(node, caller, part).await
+                }),
+            };
         }
     }
 
@@ -334,10 +338,10 @@ async fn first(watchers: &mut [Watcher<'_>]) -> (usize, Rope) {
 /// Waits for something, wherever the slot is served; the reply tells what, or why it cannot be waited for. Dropping it
 /// takes it away from where it waits.
 async fn watch(node: &Arc<Node>, caller: Caller, part: &Part) -> Rope {
-    let mut patience = Patience::default();
+    let (mut patience, mut request) = (Patience::default(), part.watch.clone());
     loop {
         let begun = node.clock().now();
-        match watch_once(node, caller, part).await {
+        match watch_once(node, caller, part.slot, &mut request).await {
             Some(reply) if !is_nothing(reply.copied()) => return reply,
             Some(_) | None => {}
         }
@@ -348,22 +352,26 @@ async fn watch(node: &Arc<Node>, caller: Caller, part: &Part) -> Rope {
     }
 }
 
-async fn watch_once(node: &Arc<Node>, caller: Caller, part: &Part) -> Option<Rope> {
+/// `request`: from now on as it means the same later.
+async fn watch_once(node: &Arc<Node>, caller: Caller, slot: u16, request: &mut Bytes) -> Option<Rope> {
     let view = node.view();
-    if let Route::Forward(target, _) = route(&view, node.id(), caller.port, [part.slot]) {
+    if let Route::Forward(target, _) = route(&view, node.id(), caller.port, [slot]) {
         // Nobody asks whether it was served: it takes nothing.
         let token = Token { node: node.id().0, client: 0, number: 0 };
-        let mut waiting = node.forwards().send_waiting(target, caller.to_bytes(), token, false, &part.watch);
+        let mut waiting = node.forwards().send_waiting(target, caller.to_bytes(), token, false, request);
         return match waiting.wait().await.ok()?.into_iter().next()? {
             Answer::Reply(reply) => Some(reply),
             Answer::NotExecuted | Answer::Unknown => None,
         };
     }
-    let mut batch = match attempt(node, &view, &part.watch, caller, None) {
+    let mut batch = match attempt(node, &view, request, caller, None) {
         Attempt::Executed(batch) if batch.has_tasks() => return None,
         Attempt::Executed(batch) => batch,
         Attempt::ServedBefore => return None,
-        Attempt::Parked(Parked { partition, era, ticket, receiver, .. }) => {
+        Attempt::Parked(Parked { partition, era, ticket, fixed, receiver }) => {
+            if let Some(fixed) = fixed {
+                *request = fixed;
+            }
             let place = Place { node, partition, era, ticket };
             let answered = receiver.await.ok()?;
             drop(place);
@@ -372,7 +380,7 @@ async fn watch_once(node: &Arc<Node>, caller: Caller, part: &Part) -> Option<Rop
             batch
         }
     };
-    match settle(node, &mut batch, &part.watch).await {
+    match settle(node, &mut batch, request).await {
         Step::Reply(reply) => Some(reply),
         Step::NotExecuted | Step::Over(_) => None,
     }

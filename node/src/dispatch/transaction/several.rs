@@ -30,10 +30,12 @@ use super::super::route::Port;
 use super::apart::{array, reply_of, run_here};
 use super::queue::{Crossing, Taken};
 use super::{CROSS_SLOT, take};
+use crate::command::names::select;
 use crate::command::string::REPLY_TOO_LARGE;
 use crate::command::unit::{UnitWriter, Watched};
 use crate::env::random::random;
 use crate::node::Node;
+use crate::store::Databases;
 
 /// The answer to the commands of a slot that were not executed, while those of other slots were.
 const CHANGED: &[u8] =
@@ -59,10 +61,19 @@ struct Unit {
     watched: Vec<Watched>,
     commands: usize,
     writes: bool,
-    /// How many of the transaction's `SELECT`s its commands so far come behind.
-    selects: usize,
-    /// Which of its replies are to a `SELECT` that it was told of.
+    /// Which of the transaction's `SELECT`s its last command comes behind; 0: none.
+    selected: usize,
+    /// Which of its replies, in order, are to a `SELECT` that it was told of.
     silent: Vec<usize>,
+}
+
+/// The last `SELECT` that means a database: the others change nothing.
+#[derive(Clone, Copy)]
+struct Chosen<'t> {
+    /// Which it is, from 1 on; 0: there was none yet.
+    number: usize,
+    /// Its arguments.
+    bulks: &'t [u8],
 }
 
 /// Where the reply to a command comes from.
@@ -77,7 +88,7 @@ enum Place {
 }
 
 impl Plan {
-    fn of(taken: &Taken) -> Result<Self, Crossing> {
+    fn of(taken: &Taken, databases: &Databases) -> Result<Self, Crossing> {
         let mut plan = Self { units: Vec::new(), places: Vec::new() };
         let mut places = HashMap::new();
         for (watched, slot) in taken.watched() {
@@ -88,11 +99,11 @@ impl Plan {
         if taken.commands().iter().any(super::queue::Queued::flushes) {
             return Err(Crossing);
         }
-        let mut selects: Vec<&[u8]> = Vec::new();
+        let mut chosen = Chosen { number: 0, bulks: &[] };
         for command in taken.commands() {
             let Some(slot) = command.slot else {
-                if command.spec.id == CommandId::Select {
-                    selects.push(taken.bulks(command));
+                if command.spec.id == CommandId::Select && means_one(&taken.request(command), databases) {
+                    chosen = Chosen { number: chosen.number + 1, bulks: taken.bulks(command) };
                 }
                 plan.places.push(Place::Apart);
                 continue;
@@ -106,7 +117,7 @@ impl Plan {
             // One that lacks an argument says so itself.
             if !is_split || !(args.len() - 1).is_multiple_of(width) {
                 let at = plan.unit(slot, &mut places);
-                plan.units[at].select(&selects);
+                plan.units[at].select(chosen);
                 plan.units[at].push(writes, |writer| writer.push(command.arguments, taken.bulks(command)));
                 plan.places.push(Place::Unit(at));
                 continue;
@@ -123,7 +134,7 @@ impl Plan {
             }
             for (at, numbers) in &parts {
                 let words = words_of(&args, width, numbers);
-                plan.units[*at].select(&selects);
+                plan.units[*at].select(chosen);
                 plan.units[*at].push(writes, |writer| writer.push_words(&words));
             }
             plan.places.push(Place::Split(parts));
@@ -140,6 +151,13 @@ impl Plan {
     }
 }
 
+/// Does a `SELECT` mean a database?
+fn means_one(request: &[u8], databases: &Databases) -> bool {
+    let mut parser = RequestParser::new(RequestLimits::unlimited());
+    matches!(parser.parse(request), Ok(Parsed::Request { .. }))
+        && parser.args(request).get(1).is_some_and(|number| select(databases, number, false).is_ok())
+}
+
 /// A command with some of its keys, each with the values that belong to it.
 fn words_of<'a>(args: &Args<'a>, width: usize, numbers: &[usize]) -> Vec<&'a [u8]> {
     let starts = numbers.iter().map(|number| 1 + number * width);
@@ -154,13 +172,13 @@ impl Unit {
         self.writes |= writes;
     }
 
-    /// Tells it of the `SELECT`s that its next command comes behind. Those that mean no database change nothing there.
-    fn select(&mut self, selects: &[&[u8]]) {
-        for bulks in &selects[self.selects..] {
+    /// Tells it of the database of its next command.
+    fn select(&mut self, chosen: Chosen<'_>) {
+        if self.selected != chosen.number {
             self.silent.push(self.commands);
-            self.push(false, |writer| writer.push(2, bulks));
+            self.push(false, |writer| writer.push(2, chosen.bulks));
+            self.selected = chosen.number;
         }
-        self.selects = selects.len();
     }
 
     fn request(self) -> (u16, Bytes) {
@@ -193,7 +211,7 @@ impl Answer {
                         break;
                     }
                     let reply = split_reply(&mut elements);
-                    if !silent.contains(&number) {
+                    if silent.binary_search(&number).is_err() {
                         kept.put_slice(&reply);
                     }
                 }
@@ -221,7 +239,7 @@ pub(super) async fn run(node: &Arc<Node>, caller: Caller, asker: &mut Asker<'_>,
         Ok(taken) => taken,
         Err(text) => return ReplyWriter::new(out, caller.version).error(&text),
     };
-    let Ok(Plan { units, places }) = Plan::of(&taken) else {
+    let Ok(Plan { units, places }) = Plan::of(&taken, &node.databases()) else {
         return ReplyWriter::new(out, caller.version).error(CROSS_SLOT);
     };
     let silent: Vec<Vec<usize>> = units.iter().map(|unit| unit.silent.clone()).collect();

@@ -62,7 +62,7 @@ fn each_slot_gets_its_commands_in_their_order() {
         &[("set a 1", 9), ("get b", 1), ("ping", 0), ("mset b 2 a{a} 3 b{b} 4 c 5", 2), ("incr a", 1)],
         &[],
     );
-    let Ok(plan) = Plan::of(&taken) else { panic!("it can be taken apart") };
+    let Ok(plan) = Plan::of(&taken, &Databases::default()) else { panic!("it can be taken apart") };
     assert_eq!(
         plan.places,
         [
@@ -88,7 +88,7 @@ fn each_slot_gets_its_commands_in_their_order() {
 #[test]
 fn the_unit_of_the_watched_keys_is_the_first_even_without_commands() {
     let taken = queued(&[("get a", 1), ("set b 1", 9)], &["w", "w2{w}"]);
-    let Ok(plan) = Plan::of(&taken) else { panic!("it can be taken apart") };
+    let Ok(plan) = Plan::of(&taken, &Databases::default()) else { panic!("it can be taken apart") };
     assert_eq!(plan.places, [Place::Unit(1), Place::Unit(2)]);
     let units: Vec<_> = plan.units.into_iter().map(lines).collect();
     assert_eq!(
@@ -99,7 +99,10 @@ fn the_unit_of_the_watched_keys_is_the_first_even_without_commands() {
 
 #[test]
 fn each_unit_has_the_watched_keys_of_its_slot_and_can_ask_for_them_alone() {
-    let Ok(plan) = Plan::of(&queued(&[("set c 1", 9), ("set b 1", 9)], &["a", "b"])) else { panic!() };
+    let Ok(plan) = Plan::of(&queued(&[("set c 1", 9), ("set b 1", 9)], &["a", "b"]), &Databases::default())
+    else {
+        panic!()
+    };
     let (slot, question) = plan.units[1].question();
     assert_eq!(slot, slot_of(b"b"));
     assert!(question.starts_with(b"*5\r\n$5\r\nKORUM\r\n$7\r\nEXEC-RO\r\n"), "{question:?}");
@@ -118,21 +121,22 @@ fn each_unit_is_told_of_the_database_when_it_matters_to_it() {
             ("select 3", 0),
             ("get b", 1),
             ("select 4", 0),
+            ("select 99", 0),
             ("set a 1", 9),
             ("get b", 1),
             ("del b a", 1),
         ],
         &[],
     );
-    let Ok(plan) = Plan::of(&taken) else { panic!("it can be taken apart") };
-    assert_eq!(plan.places.iter().filter(|place| **place == Place::Apart).count(), 2);
+    let Ok(plan) = Plan::of(&taken, &Databases::default()) else { panic!("it can be taken apart") };
+    assert_eq!(plan.places.iter().filter(|place| **place == Place::Apart).count(), 3);
     let silent: Vec<Vec<usize>> = plan.units.iter().map(|unit| unit.silent.clone()).collect();
-    assert_eq!(silent, [vec![1, 2], vec![0, 2]]);
+    assert_eq!(silent, [vec![1], vec![0, 2]]);
     let units: Vec<Vec<String>> = plan.units.into_iter().map(|unit| lines(unit).2).collect();
     assert_eq!(
         units,
         [
-            vec!["get a", "select 3", "select 4", "set a 1", "del a"],
+            vec!["get a", "select 4", "set a 1", "del a"],
             vec!["select 3", "get b", "select 4", "get b", "del b"],
         ]
     );
@@ -142,7 +146,8 @@ fn each_unit_is_told_of_the_database_when_it_matters_to_it() {
 
 #[test]
 fn removing_everything_still_crosses() {
-    assert!(Plan::of(&queued(&[("set a 1", 9), ("flushall", 0), ("set b 1", 9)], &[])).is_err());
+    let taken = queued(&[("set a 1", 9), ("flushall", 0), ("set b 1", 9)], &[]);
+    assert!(Plan::of(&taken, &Databases::default()).is_err());
 }
 
 #[test]
