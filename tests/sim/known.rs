@@ -14,6 +14,6 @@ pub const KNOWN: &[(&str, u64)] = &[
     ("a node that asks who leads sends no heartbeats meanwhile, and is marked down", 206),
     ("reasons for heartbeats come all the time, and a node never gets to ask who leads", 19),
     ("an item is popped for a client that waits, and lost: the next primary was repaired or streamed", 350),
-    ("the same, on its way from list to list", 454),
+    ("an item is popped for a client that waits, and nobody knows: its own node became the primary", 454),
     ("a set that had shrunk has another order in a copy made of its state", 330),
 ];
