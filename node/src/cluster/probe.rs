@@ -63,6 +63,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut events: mpsc::Receiver<PeerEven
                 let answered = matches!(found.outcome, Outcome::Answered);
                 let (node, incarnation) = (found.node, found.incarnation);
                 conclude(&shared, &found);
+                while campaigns.try_join_next().is_some() {}
                 if matches!(found.outcome, Outcome::Gone) && campaigns.is_empty() && leader_is(&shared, node) {
                     campaigns.spawn(elect_instead_of(Arc::clone(&shared), node, incarnation));
                 }

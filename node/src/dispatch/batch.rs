@@ -403,14 +403,18 @@ impl Batch {
         // What it writes may be as large as what it was given.
         let is_large = is_write && args.bytes() >= PIECE_BYTES;
         let admitted = match &mut partition.role {
-            Role::Primary(primary)
-                if primary.admits(is_write) == Admission::Ready && (!is_large || primary.admits_large()) =>
-            {
-                Some(primary)
+            Role::Primary(primary) if primary.admits(true) == Admission::Ready => {
+                (!is_large || primary.admits_large()).then_some((primary, false))
+            }
+            // While a copy is away nothing may change: what has expired stays hidden only where all remove it, so
+            // whoever may meet it waits.
+            Role::Primary(primary) if !is_write && primary.admits(false) == Admission::Ready => {
+                let is_due = partition.keyspace.next_deadline().is_some_and(|due| self.means.now_ms > due);
+                (!is_due).then_some((primary, true))
             }
             Role::Primary(_) | Role::Replica { .. } | Role::Target { .. } | Role::Absent => None,
         };
-        let Some(primary) = admitted else {
+        let Some((primary, is_read_only)) = admitted else {
             drop(guard);
             self.block(id);
             return false;
@@ -422,6 +426,7 @@ impl Batch {
         }
         self.effects.clear();
         self.effects.set_recording(primary.is_followed());
+        self.effects.set_read_only(is_read_only);
         self.effects.notices.track(node.clients.tracker.is_wanted());
         self.means.looks.prepare(spec, caller.marks_access);
         let out = match into {

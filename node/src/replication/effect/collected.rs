@@ -56,6 +56,12 @@ impl Effects {
         self.recording = recording;
     }
 
+    /// Whether nothing may change from now on; only between commands.
+    pub fn set_read_only(&mut self, read_only: bool) {
+        debug_assert!(self.items.is_empty());
+        self.read_only = read_only;
+    }
+
     /// Whether effects are encoded, because somebody listens.
     #[must_use]
     pub fn is_recording(&self) -> bool {
