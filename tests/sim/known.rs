@@ -16,4 +16,6 @@ pub const KNOWN: &[(&str, u64)] = &[
     ("an item is popped for a client that waits, and lost: the next primary was repaired or streamed", 350),
     ("an item is popped for a client that waits, and nobody knows: its own node became the primary", 454),
     ("a set that had shrunk has another order in a copy made of its state", 330),
+    ("a read removes what has expired while a copy is away, and is answered", 8023),
+    ("a run that leaves before it was registered hides that the run before it is gone", 8025),
 ];

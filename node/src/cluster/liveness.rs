@@ -4,7 +4,7 @@
 //! Not here: dialing and proposing (`coordinator`), leases (`lease`).
 //! Rule: a node is marked down when its last lease has run out, or when its process is proven gone: this leader's
 //! own dial was refused (or met another process), no heartbeat came since, and no connection from that run
-//! is open. What peers report only makes the leader dial. A paused process keeps its sockets, so it is judged by
+//! is open; or a later run of the node was heard. What peers report only makes the leader dial. A paused process keeps its sockets, so it is judged by
 //! its lease alone.
 
 use std::collections::BTreeMap;
@@ -184,8 +184,9 @@ impl Watch {
         let observing_since = self.observing_since;
         let seen = self.entry(node, incarnation);
         seen.down_since = None;
-        if seen.incarnation != incarnation {
-            return None;
+        // A later run has spoken for itself, and may have ended before it was registered.
+        if seen.incarnation > incarnation {
+            return (seen.left || seen.heard.is_some()).then_some(Why::Gone);
         }
         let up_since = *seen.up_since.get_or_insert(now);
         if seen.left {

@@ -60,6 +60,14 @@ fn down(why: Why) -> Decision {
 }
 
 #[test]
+fn a_run_is_over_when_a_later_one_has_spoken_though_it_was_never_registered() {
+    let mut world = World::new();
+    assert_eq!(world.run(100, |world| assert!(world.beat(2))), None);
+    world.watch.left(TWO, Incarnation(2));
+    assert_eq!(world.run(1000, |_| ()).unwrap().1, down(Why::Gone));
+}
+
+#[test]
 fn a_silent_node_is_down_when_its_lease_ran_out_and_not_before() {
     let mut world = World::new();
     assert_eq!(world.run(3000, |world| assert!(world.beat(2))), None);
