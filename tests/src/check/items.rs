@@ -38,11 +38,7 @@ pub fn account(history: &[Operation]) -> Result<Items, String> {
             (
                 Command::List(list::Command::Pop { .. } | list::Command::Take { .. }),
                 Outcome::Acknowledged { reply: Reply::Value(item), .. },
-            ) => {
-                if !popped.insert(item) {
-                    return Err(format!("{} was popped twice", text(item)));
-                }
-            }
+            ) if !popped.insert(item) => return Err(format!("{} was popped twice", text(item))),
             (Command::List(list::Command::Pop { .. } | list::Command::Take { .. }), Outcome::Unknown) => {
                 unknown_pops += 1;
             }

@@ -182,7 +182,7 @@ fn in_hash(dice: u32, value: Bytes, random: &mut impl Rng) -> Command {
         0..20 => Command::Hash(hash::Command::Get(field)),
         20..35 => Command::Hash(hash::Command::Read),
         35..60 => Command::Hash(hash::Command::Set(field, value)),
-        60..85 => Command::Hash(hash::Command::Count { by_script: dice % 2 == 0 }),
+        60..85 => Command::Hash(hash::Command::Count { by_script: dice.is_multiple_of(2) }),
         85..95 => Command::Hash(hash::Command::Delete(field)),
         _ => Command::Del,
     }
@@ -238,7 +238,7 @@ fn in_stream(dice: u32, id: stream::Id) -> Command {
 
 fn in_pair(dice: u32) -> Command {
     match dice {
-        0..50 => Command::Pair(pair::Command::Transfer { by_script: dice % 2 == 0 }),
-        _ => Command::Pair(pair::Command::Read { in_unit: dice % 2 == 0 }),
+        0..50 => Command::Pair(pair::Command::Transfer { by_script: dice.is_multiple_of(2) }),
+        _ => Command::Pair(pair::Command::Read { in_unit: dice.is_multiple_of(2) }),
     }
 }
