@@ -12,7 +12,7 @@ local error, type, tostring, select = error, type, tostring, select
 local pcall, xpcall, rawget, rawset, setmetatable = pcall, xpcall, rawget, rawset, setmetatable
 local pairs = pairs
 local loadstring, setfenv, sub, concat = loadstring, setfenv, string.sub, table.concat
-local gsub, floor = string.gsub, math.floor
+local gsub, floor, tonumber = string.gsub, math.floor, tonumber
 local collectgarbage = collectgarbage
 
 local READONLY = "Attempt to modify a readonly table"
@@ -65,7 +65,7 @@ redis.REDIS_VERSION, redis.REDIS_VERSION_NUM = host.version, host.version_number
 local base = {}
 for _, name in ipairs({
   "_VERSION", "assert", "error", "gcinfo", "getmetatable", "ipairs", "next", "pairs", "rawequal", "rawget", "select",
-  "tonumber", "tostring", "type", "unpack",
+  "tonumber", "tostring", "type",
 }) do
   base[name] = G[name]
 end
@@ -252,6 +252,40 @@ function tables.sort(...)
     error("bad argument #2 to 'sort' (function expected, got " .. type(before) .. ")", 2)
   end
   if sort_part(t, 1, #t, before or less) then error(INVALID_ORDER, 2) end
+end
+
+-- C counts results and moves in an int, which overflows, and takes as many steps as it is told.
+local RESULTS_MAX, BEFORE_MAX, INT_MAX = 7900, 1000000, 2147483647
+local unpack, insert = G.unpack, G.table.insert
+
+local function must_be(wanted, number, name, ok, ...)
+  if ok then return end
+  local value = select("#", ...) == 0 and "no value" or type((...))
+  error("bad argument #" .. number .. " to '" .. name .. "' (" .. wanted .. " expected, got " .. value .. ")", 3)
+end
+
+function base.unpack(...)
+  local list, first, last = ...
+  must_be("table", 1, "unpack", type(list) == "table", ...)
+  local from, to = first == nil and 1 or tonumber(first), last == nil and #list or tonumber(last)
+  must_be("number", 2, "unpack", from, first)
+  must_be("number", 3, "unpack", to, last)
+  if not (from > -INT_MAX and to < INT_MAX and to - from < RESULTS_MAX) then
+    error("too many results to unpack", 2)
+  end
+  return unpack(list, from, to)
+end
+
+function tables.insert(...)
+  local list, place, item = ...
+  must_be("table", 1, "insert", type(list) == "table", ...)
+  local count = select("#", ...)
+  if count == 2 then return insert(list, place) end
+  if count ~= 3 then error("wrong number of arguments to 'insert'", 2) end
+  local at = tonumber(place)
+  must_be("number", 2, "insert", at, place)
+  if not (at > -BEFORE_MAX and at < INT_MAX) then error("bad argument #2 to 'insert' (position out of bounds)", 2) end
+  return insert(list, at, item)
 end
 
 base.redis = protect(redis)

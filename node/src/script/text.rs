@@ -117,6 +117,9 @@ fn number_or(lua: &Lua, words: &MultiValue, number: usize, default: i64) -> mlua
     }
 }
 
+/// Bytes of a result between two looks at the clock.
+const LOOK_BYTES: usize = 1 << 20;
+
 /// A matcher that looks at the clock, and what the clock has said.
 fn matcher<'t>(
     lua: &'t Lua,
@@ -240,7 +243,13 @@ fn gsub(lua: &Lua, watch: &Watch, guard: &Guard, words: &MultiValue) -> mlua::Re
     let stop = Cell::new(None);
     let mut matcher = matcher(lua, watch, &text, rest, &stop);
     let (mut out, mut at, mut count) = (Vec::with_capacity(text.len()), 0, 0);
+    let mut looked = 0;
     while count < most {
+        // Long replacements take time, too.
+        if out.len() - looked > LOOK_BYTES {
+            looked = out.len();
+            watch.look(lua)?;
+        }
         let end = matcher.match_at(at).map_err(|problem| error_of(lua, problem, &stop))?;
         if let Some(end) = end {
             count += 1;
@@ -311,9 +320,10 @@ fn expand<G: FnMut() -> bool>(
 ) -> Result<(), Problem> {
     let mut at = 0;
     while at < news.len() {
-        if news[at] != b'%' {
-            out.push(news[at]);
-        } else {
+        let plain = memchr::memchr(b'%', &news[at..]).unwrap_or(news.len() - at);
+        out.extend_from_slice(&news[at..at + plain]);
+        at += plain;
+        if at < news.len() {
             at += 1;
             match news.get(at).copied().unwrap_or(0) {
                 b'0' => out.extend_from_slice(&text[start..end]),

@@ -350,6 +350,7 @@ fn no_single_call_outlasts_the_limit() {
         "local t = {} for i = 1, 60 do t = {t, t} end return cjson.encode(t)",
         "local t = {} for i = 1, 60 do t = {t, t} end return t",
         "while true do collectgarbage() end",
+        "local s = ('x'):rep(100000) return #string.gsub(s:rep(10), '.', s)",
         "local a, b = ('x'):rep(2e7) .. 'a', ('x'):rep(2e7) .. 'b' while true do local c = a < b end",
     ] {
         let began = Instant::now();
@@ -358,6 +359,51 @@ fn no_single_call_outlasts_the_limit() {
         assert!(began.elapsed() < Duration::from_secs(20), "{endless} {:?}", began.elapsed());
     }
     assert_eq!(room.run("return string.rep('', 2000000000)"), "$0||");
+}
+
+/// Of C functions of Lua 5.1, each of which would end the process or run for minutes.
+#[test]
+fn numbers_that_c_cannot_count_to_are_refused() {
+    let mut room = Room::new();
+    for script in [
+        "return unpack({}, -2^31, 2^31 - 1)",
+        "local x = unpack({}, 0, 2^31 - 1) return 1",
+        "return unpack({}, -1, 2^31 - 2)",
+        "return unpack({1, 2}, 1, 1e9)",
+        "return unpack({1}, 2^31 - 1, 2^31)",
+        "return unpack({}, 0/0)",
+        "return unpack({}, -math.huge, -math.huge)",
+    ] {
+        let answer = room.run(script);
+        assert!(
+            answer.starts_with("-ERR ") && answer.contains("too many results to unpack"),
+            "{script} {answer}"
+        );
+    }
+    room.expect(&[
+        ("return {unpack({1, 2, 3})}", "*3|:1|:2|:3|"),
+        ("return {unpack({1, 2, 3}, '2', 3.9)}", "*2|:2|:3|"),
+        ("return select('#', unpack({1, 2, 3}, 5, 1))", ":0|"),
+        ("local t = {} for i = 1, 7000 do t[i] = i end return select('#', unpack(t))", ":7000|"),
+        ("return {pcall(unpack, {}, -2^31, 2^31 - 1)}", "*2|$-1|$26|too many results to unpack|"),
+        (
+            "local t = {1, 3} table.insert(t, 2, 2) table.insert(t, 4) table.insert(t, '1', 0) return t",
+            "*5|:0|:1|:2|:3|:4|",
+        ),
+        ("local t = {} table.insert(t, -3, 1) return t[-3]", ":1|"),
+    ]);
+    for (script, error) in [
+        ("table.insert({}, -2^31, 1)", "bad argument #2 to 'insert' (position out of bounds)"),
+        ("table.insert({}, 2^31, 1)", "bad argument #2 to 'insert' (position out of bounds)"),
+        ("table.insert({}, 'x', 1)", "bad argument #2 to 'insert' (number expected, got string)"),
+        ("table.insert({}, 1, 2, 3)", "wrong number of arguments to 'insert'"),
+        ("table.insert()", "bad argument #1 to 'insert' (table expected, got no value)"),
+        ("unpack()", "bad argument #1 to 'unpack' (table expected, got no value)"),
+        ("unpack({}, {})", "bad argument #2 to 'unpack' (number expected, got table)"),
+    ] {
+        let answer = room.run(script);
+        assert!(answer.starts_with(&format!("-ERR user_script:1: {error}")), "{script} {answer}");
+    }
 }
 
 #[test]
