@@ -18,4 +18,5 @@ pub const KNOWN: &[(&str, u64)] = &[
     ("a set that had shrunk has another order in a copy made of its state", 330),
     ("a read removes what has expired while a copy is away, and is answered", 8023),
     ("a run that leaves before it was registered hides that the run before it is gone", 8025),
+    ("a join that nobody waits for any more keeps the node from joining for ever", 1087),
 ];

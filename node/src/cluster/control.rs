@@ -132,16 +132,29 @@ async fn join(shared: &Shared, node: NodeId, registration: Registration) -> Cont
             return ControlReply::Unknown("a join of this node is under way".into());
         }
     }
+    let under_way = Joining { shared, node };
     let joined = async {
         shared.consensus.add_learner(node, address.clone()).await?;
         shared.consensus.propose(MapChange::Join { node, registration }).await
     };
     let result = joined.await;
-    lock(&shared.leading).joining.remove(&node);
+    drop(under_way);
     shared.look.notify_one();
     match result {
         Ok(epoch) => ControlReply::Joined { cluster_id, epoch },
         Err(error) => failed(shared, error),
+    }
+}
+
+/// A join that is under way, until it has ended or whoever asked has gone: its answer is dropped with the connection.
+struct Joining<'a> {
+    shared: &'a Shared,
+    node: NodeId,
+}
+
+impl Drop for Joining<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.leading).joining.remove(&self.node);
     }
 }
 
