@@ -294,7 +294,13 @@ fn those_who_wait_for_several_slots_are_served_by_the_next_primary() {
     cluster.kill(0);
     let mut producer = cluster.client(1);
     for number in 0..4 {
-        assert_eq!(call(&mut producer, &format!("RPUSH {} {number}", names[0])).error(), None);
+        // What is sent to the node that is dead, before anybody has noticed, was not done.
+        wait::until("it is pushed", PATIENCE, || {
+            match call(&mut producer, &format!("RPUSH {} {number}", names[0])).error() {
+                None => Ok(()),
+                Some(error) => Err(error.to_owned()),
+            }
+        });
     }
     let served: BTreeSet<String> =
         waiters.into_iter().map(|waiter| pair(&waiter.join().expect("no panic")).1).collect();

@@ -63,6 +63,8 @@ pub const FRAME_BYTES: usize = PIECE_BYTES;
 const REPLY_HEAD_BYTES: usize = 64;
 /// Bytes before the requests of a frame.
 pub const REQUEST_HEADER_BYTES: usize = 8 + CALLER_BYTES;
+/// How long the answers of a node that is down in the map are waited for, after its connection is given up.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long a dial may take.
 const DIAL_WAIT: Duration = Duration::from_secs(1);
 
@@ -220,6 +222,7 @@ impl Channel {
         }
     }
 
+    /// Takes nothing more; what was not taken for writing is handed back.
     fn close(&self) {
         let mut state = self.state();
         state.is_closed = true;
@@ -231,8 +234,11 @@ impl Channel {
             }
         }
         state.told.clear();
-        // Dropping the rest tells them that the outcome is unknown.
-        state.waiting.clear();
+    }
+
+    /// Dropping those who wait tells them that the outcome is unknown.
+    fn give_up(&self) {
+        self.state().waiting.clear();
     }
 }
 
@@ -297,12 +303,18 @@ pub async fn keep_forward(node: Arc<Node>, peer: NodeId, incarnation: Incarnatio
                 publish::tell_events(&node, Some(peer));
                 track::greet(&node, peer);
                 node.notify_changed();
-                tokio::select! {
-                    result = write_requests(&node, &channel, &mut writer) => drop(result),
-                    result = read_replies(&channel, &mut reader) => drop(result),
-                    () = node.until_gone(peer, incarnation) => {}
-                }
+                let mut replies = std::pin::pin!(read_replies(&channel, &mut reader));
+                let has_ended = tokio::select! {
+                    _ = write_requests(&node, &channel, &mut writer) => false,
+                    _ = &mut replies => true,
+                    () = node.until_gone(peer, incarnation) => false,
+                };
                 node.forwards().close(peer, &channel);
+                // A node that leaves is down in the map before its last answers and its goodbye are here.
+                if !has_ended {
+                    let _ = tokio::time::timeout(LAST_WORDS, replies).await;
+                }
+                channel.give_up();
                 node.suspect(peer, incarnation);
             }
             Ok(_) => {}

@@ -206,6 +206,7 @@ impl Fault {
         let first = victims.nodes[0];
         let rest: Vec<usize> =
             cluster.running().into_iter().filter(|node| !victims.nodes.contains(node)).collect();
+        let mut lifted = None;
         match self {
             Fault::Kill | Fault::KillLeader | Fault::KillTwo => {
                 victims.nodes.iter().for_each(|&node| cluster.kill(node));
@@ -236,35 +237,38 @@ impl Fault {
                 assert!(cluster.wait_ended(first, PATIENCE), "a drained node ends with exit code 0");
             }
             Fault::Isolate | Fault::IsolateLeader | Fault::Halves => {
-                disturb(cluster, LONG, || cluster.network().set_between(&victims.nodes, &rest, Way::Stalled));
+                lifted = disturb(cluster, LONG, || {
+                    cluster.network().set_between(&victims.nodes, &rest, Way::Stalled)
+                });
             }
             Fault::IsolateCut => {
-                disturb(cluster, LONG, || cluster.network().set_between(&victims.nodes, &rest, Way::Cut));
+                lifted =
+                    disturb(cluster, LONG, || cluster.network().set_between(&victims.nodes, &rest, Way::Cut));
             }
             Fault::OneWayOut => {
-                disturb(cluster, LONG, || {
+                lifted = disturb(cluster, LONG, || {
                     rest.iter().for_each(|&other| cluster.network().set(first, other, Way::Stalled));
                 });
             }
             Fault::OneWayIn => {
-                disturb(cluster, LONG, || {
+                lifted = disturb(cluster, LONG, || {
                     rest.iter().for_each(|&other| cluster.network().set(other, first, Way::Stalled));
                 });
             }
             Fault::Pair => {
                 let other = victims.nodes[1];
-                disturb(cluster, VERY_LONG, || {
+                lifted = disturb(cluster, VERY_LONG, || {
                     cluster.network().set_between(&[first], &[other], Way::Stalled);
                 });
             }
             Fault::Slow => {
                 let way = Way::Slow(Duration::from_millis(30));
-                disturb(cluster, Duration::from_millis(1_500), || {
+                lifted = disturb(cluster, Duration::from_millis(1_500), || {
                     cluster.network().set_between(&[first], &rest, way);
                 });
             }
         }
-        Event { begin, end: Instant::now() }
+        Event { begin, end: lifted.unwrap_or_else(Instant::now) }
     }
 }
 
@@ -274,8 +278,11 @@ fn pause(cluster: &Cluster, node: usize, time: Duration) {
     cluster.resume(node);
 }
 
-fn disturb(cluster: &Cluster, time: Duration, start: impl FnOnce()) {
+/// When it ended: what was held arrives from that moment on.
+fn disturb(cluster: &Cluster, time: Duration, start: impl FnOnce()) -> Option<Instant> {
     start();
     std::thread::sleep(time);
+    let end = Instant::now();
     cluster.network().heal();
+    Some(end)
 }
