@@ -195,8 +195,11 @@ class Comparison:
         return True
 
     def is_refused(self, command, right):
-        """A transaction after a WATCH may be refused without a reason by a node that has just taken the keys over."""
-        return bool(self.moving) and command[0].upper() == b"EXEC" and right in (b"*-1\r\n", b"_\r\n")
+        """What a cluster may refuse and a single Redis does not: a transaction after a WATCH, on any doubt, as when the
+        keys have just changed their node or their database; and keys of several slots, which words of options are where
+        a wrong number of keys takes them in."""
+        is_null = command[0].upper() == b"EXEC" and right in (b"*-1\r\n", b"_\r\n")
+        return is_null or right.startswith(b"-CROSSSLOT ")
 
     def together(self, commands):
         """Commands whose keys are in one slot: in a cluster one of many."""
