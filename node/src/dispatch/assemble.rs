@@ -235,15 +235,7 @@ mod tests {
     use korum_protocol::resp::ProtocolVersion;
 
     fn caller() -> Caller {
-        Caller {
-            port: Port::Client,
-            version: ProtocolVersion::Resp2,
-            is_strong: true,
-            reads_copies: false,
-            marks_access: true,
-            database: 0,
-            spared: None,
-        }
+        Caller::plain(Port::Client)
     }
 
     fn assembled(batch: &Batch) -> String {

@@ -46,6 +46,20 @@ pub struct Spared {
 }
 
 impl Caller {
+    /// One who has chosen nothing: RESP2, strong promises, database 0.
+    #[must_use]
+    pub const fn plain(port: Port) -> Self {
+        Self {
+            port,
+            version: ProtocolVersion::Resp2,
+            is_strong: true,
+            reads_copies: false,
+            marks_access: true,
+            database: 0,
+            spared: None,
+        }
+    }
+
     /// What another node has to know of it.
     #[must_use]
     pub fn to_bytes(self) -> [u8; CALLER_BYTES] {

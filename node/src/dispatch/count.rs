@@ -81,7 +81,6 @@ fn nanos(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use korum_protocol::resp::ProtocolVersion;
 
     use super::*;
     use crate::admin::command_stats::AllTotals;
@@ -91,15 +90,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_shares_the_rest() {
         let mut batch = Batch::new(random());
-        let caller = Caller {
-            port: Port::Client,
-            version: ProtocolVersion::Resp2,
-            is_strong: true,
-            reads_copies: false,
-            marks_access: true,
-            database: 0,
-            spared: None,
-        };
+        let caller = Caller::plain(Port::Client);
         for (id, took) in [(CommandId::Get, None), (CommandId::Get, None), (CommandId::Keys, Some(700))] {
             batch.open(0..0, caller);
             batch.called(id, took.map(Duration::from_nanos));

@@ -25,7 +25,7 @@ use korum_protocol::id::{Epoch, Incarnation, NodeId};
 use korum_protocol::limits::KEY_BYTES_MAX;
 use korum_protocol::map::View;
 use korum_protocol::placement::slot::slot_of;
-use korum_protocol::resp::{Args, ProtocolVersion, Reply, ReplyDecoder, ReplyWriter, encode_request};
+use korum_protocol::resp::{Args, Reply, ReplyDecoder, ReplyWriter, encode_request};
 use korum_protocol::rope::Rope;
 
 use super::batch::{Batch, KEY_TOO_LONG};
@@ -54,15 +54,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 const UNKNOWN: &str = "CLUSTERDOWN the functions cannot be read now: this node has no lease, or the node that keeps them does not answer";
 
 /// What nodes ask each other on their own behalf.
-const ITSELF: Caller = Caller {
-    port: Port::Client,
-    version: ProtocolVersion::Resp2,
-    is_strong: true,
-    reads_copies: false,
-    marks_access: false,
-    database: 0,
-    spared: None,
-};
+const ITSELF: Caller = Caller { marks_access: false, ..Caller::plain(Port::Client) };
 
 /// Runs the command that was opened last in `batch`, if it is one of these. False if it is not.
 pub fn run(

@@ -349,15 +349,7 @@ fn others<'v>(node: &Node, view: &'v View) -> impl Iterator<Item = NodeId> + use
 /// Sends requests to all other nodes that are up; the answers of those that gave them in time. What is sent next
 /// stands behind these everywhere.
 async fn tell(node: &Node, requests: &Rope, count: usize, until: Tick) -> Vec<Vec<Answer>> {
-    let caller = Caller {
-        port: Port::Forwarded,
-        version: ProtocolVersion::Resp2,
-        is_strong: true,
-        reads_copies: false,
-        marks_access: false,
-        database: 0,
-        spared: None,
-    };
+    let caller = Caller { marks_access: false, ..Caller::plain(Port::Forwarded) };
     let mut open: Vec<NodeId> = others(node, &node.view()).collect();
     let mut gathered = Vec::with_capacity(open.len());
     loop {

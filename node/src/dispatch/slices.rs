@@ -136,22 +136,13 @@ impl Slices {
 #[cfg(test)]
 mod tests {
     use korum_protocol::command::lookup;
-    use korum_protocol::resp::ProtocolVersion;
     use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 
     use super::*;
     use crate::command::test_maps;
 
     fn caller(port: Port) -> Caller {
-        Caller {
-            port,
-            version: ProtocolVersion::Resp2,
-            is_strong: true,
-            reads_copies: false,
-            marks_access: true,
-            database: 0,
-            spared: None,
-        }
+        Caller::plain(port)
     }
 
     /// The reply of a command of so many keys, whose slices `answer` answers, by their number and keys.

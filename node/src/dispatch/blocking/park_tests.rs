@@ -1,3 +1,5 @@
+//! Who waits at a partition, who is served by what comes, and what is told of it.
+
 use korum_protocol::command::table;
 
 use super::*;

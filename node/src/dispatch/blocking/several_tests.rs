@@ -6,15 +6,7 @@ use korum_protocol::resp::request::{Parsed, RequestLimits, RequestParser};
 use super::*;
 
 fn caller(port: Port) -> Caller {
-    Caller {
-        port,
-        version: ProtocolVersion::Resp2,
-        is_strong: true,
-        reads_copies: false,
-        marks_access: true,
-        database: 0,
-        spared: None,
-    }
+    Caller::plain(port)
 }
 
 fn several_at(port: Port, line: &str) -> Option<Several> {

@@ -2,7 +2,6 @@
 
 use korum_protocol::command::lookup;
 use korum_protocol::id::{Epoch, Position};
-use korum_protocol::resp::ProtocolVersion;
 
 use super::super::queue::Transaction;
 use super::*;
@@ -10,15 +9,7 @@ use super::*;
 const SINCE: Position = Position { era: Epoch(1), sequence: 2 };
 
 fn caller() -> Caller {
-    Caller {
-        port: Port::Client,
-        version: ProtocolVersion::Resp2,
-        is_strong: true,
-        reads_copies: false,
-        marks_access: true,
-        database: 0,
-        spared: None,
-    }
+    Caller::plain(Port::Client)
 }
 
 /// What was queued; a command has keys from argument 1 on, in steps of `width`, or none if that is 0.

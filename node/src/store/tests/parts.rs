@@ -1,3 +1,5 @@
+//! Large collections in parts: what arrives is equal, in the same order, whatever changes meanwhile.
+
 use bytes::Bytes;
 use proptest::prelude::*;
 
